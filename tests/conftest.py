@@ -1,7 +1,5 @@
 """Fixtures of all tests: small models, sessions over them, onnxruntime's results; and the reasons to skip a test."""
 
-from __future__ import annotations
-
 import gc
 import importlib.metadata
 import importlib.util
@@ -55,10 +53,7 @@ ENDLESS = np.array(2**62)
 
 # Files outside the repository: the marker of tests that need them, the variable that names their folder.
 NAMED = {
-    "headers": (
-        "ZRT_ORT_INCLUDE_DIR",
-        "the folder of official headers that .ci/headers makes",
-    ),
+    "headers": ("ZRT_ORT_INCLUDE_DIR", "the folder of official headers that .ci/headers makes"),
     "source": ("ZRT_ORT_SOURCE", "a source tree of ONNX Runtime 1.27"),
 }
 
@@ -199,12 +194,12 @@ def plugin() -> Iterator[PluginDevices]:
 @pytest.fixture
 def environment() -> Iterator[zrt.Environment]:
     """The environment, which has no provider library when the test begins and when it ends."""
-    made = zrt.Environment()
-    assert made.provider_libraries == {}
-    yield made
+    environment = zrt.Environment()
+    assert environment.provider_libraries == {}
+    yield environment
     gc.collect()
-    for name in made.provider_libraries:
-        made.unregister_provider_library(name)
+    for name in environment.provider_libraries:
+        environment.unregister_provider_library(name)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A program imports only the modules that it needs for its first run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Objects in error messages: short, without arrays, and never a failure of their own."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 import numpy as np

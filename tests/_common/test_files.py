@@ -57,10 +57,7 @@ def test_ctrl_c_between_two_files_replaces_both(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_new(tmp_path / "model.onnx", "model.weights")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        "model.onnx": "new",
-        "model.weights": "new",
-    }
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"model.onnx": "new", "model.weights": "new"}
 
 
 def test_inputs_are_not_replaced_by_files_of_other_names(tmp_path):

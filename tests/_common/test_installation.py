@@ -1,7 +1,5 @@
 """The lines that install what is missing, from a clone and from a wheel; the errors about an incomplete zrt."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The numbers of onnx.proto are those of the onnx package."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import onnx

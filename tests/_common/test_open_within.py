@@ -1,7 +1,5 @@
 """`open_within`: files below trusted folders, and attempts to get out of them."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Callable

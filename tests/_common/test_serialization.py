@@ -73,11 +73,11 @@ def options_of(draw: st.DrawFn, kind: type[OptionData]) -> OptionData:
             continue
         value = draw(strategy)
         try:
-            made = kind(**fields, **{name: value})
-            made._check()
+            options = kind(**fields, **{name: value})
+            options._check()
         except zrt.Error:
             continue
-        if not made.addresses():
+        if not options.addresses():
             fields[name] = value
     return kind(**fields)
 

@@ -1,8 +1,6 @@
 """The queue of messages from ONNX Runtime's threads to Python: no message is lost, no thread blocks, also at the end of
 the interpreter and after a fork."""
 
-from __future__ import annotations
-
 import logging
 import re
 import threading
@@ -70,7 +68,7 @@ def test_lines_without_memory_go_to_standard_error(script):
 
 
 LINE = re.compile(
-    r"(\x1b\[\S*m)?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9} \[[VIWEF]:onnxruntime:\S*, [\w.]+:\d+ [^\]]+\] .*?(\x1b\[m)?",
+    r"(\x1b\[\S*m)?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9} \[[VIWEF]:onnxruntime:\S*, [\w.]+:\d+ [^\]]+\] .*?(\x1b\[m)?"
 )
 
 

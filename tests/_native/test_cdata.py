@@ -1,7 +1,5 @@
 """`zrt._native.cdata`: C data that owns all that it points to."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

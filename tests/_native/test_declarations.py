@@ -1,7 +1,5 @@
 """The declarations of the C API match ONNX Runtime's: counted here, and proven where official headers are given."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`early_start`: the first use of `zrt.Session` starts ONNX Runtime on a thread, and only time depends on it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gc
 
 import pytest
@@ -40,8 +38,8 @@ def test_make_owns_the_pointer_from_the_start():
     table = api()
     seen = []
     parent = Handle.pin(Gone("parent", seen))
-    made = Handle.make(table.ReleaseRunOptions, [parent], table.CreateRunOptions, "OrtRunOptions")
-    status.check(table.RunOptionsSetRunTag(made.pointer, b"tag"))
+    handle = Handle.make(table.ReleaseRunOptions, [parent], table.CreateRunOptions, "OrtRunOptions")
+    status.check(table.RunOptionsSetRunTag(handle.pointer, b"tag"))
     with pytest.raises(OrtError):
         Handle.make(
             table.ReleaseLoraAdapter, [parent], table.CreateLoraAdapter, "OrtLoraAdapter", b"/no/such", ffi.NULL
@@ -49,7 +47,7 @@ def test_make_owns_the_pointer_from_the_start():
     del parent
     gc.collect()
     assert seen == []
-    del made
+    del handle
     gc.collect()
     assert seen == ["parent"]
 

@@ -1,7 +1,5 @@
 """lane.c, the hot path, cannot allocate, and the GIL is free while ONNX Runtime runs."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -37,14 +35,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.read_text()
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        "zrt_lane_run",
-        "zrt_lane_run_with",
-        "zrt_plain_loop",
-    ],
-)
+@pytest.mark.parametrize("function", ["zrt_lane_run", "zrt_lane_run_with", "zrt_plain_loop"])
 def test_gil_is_free_during_a_run(generated: str, function: str) -> None:
     wrapper = generated.partition(f"_cffi_f_{function}(")[2].partition("\n}")[0]
     unlocked = re.search(r"Py_BEGIN_ALLOW_THREADS(.*)Py_END_ALLOW_THREADS", wrapper, re.DOTALL)

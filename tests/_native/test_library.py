@@ -3,8 +3,6 @@
 Each test loads it in a process of its own: a process loads one library, and its environment decides which.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -145,8 +143,8 @@ class TestOrder:
     def test_shared_variable_comes_before_distributions(self, compile_fake: Any, show: Any) -> None:
         """An empty variable counts as unset."""
         named = compile_fake("named.so", version="1.27.9")
-        found = show(hide=False, ZRT_ORT_LIBRARY="", ORT_DYLIB_PATH=named)
-        assert found == described(named, "ORT_DYLIB_PATH", "1.27.9")
+        shown = show(hide=False, ZRT_ORT_LIBRARY="", ORT_DYLIB_PATH=named)
+        assert shown == described(named, "ORT_DYLIB_PATH", "1.27.9")
 
     @linux
     @without_core
@@ -213,8 +211,8 @@ class TestVariable:
     @linux
     def test_system_loader_finds_a_bare_name(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         compile_fake("libown.so")
-        found = show(ZRT_ORT_LIBRARY="libown.so", LD_LIBRARY_PATH=tmp_path)
-        assert found["path"] == "libown.so"
+        shown = show(ZRT_ORT_LIBRARY="libown.so", LD_LIBRARY_PATH=tmp_path)
+        assert shown["path"] == "libown.so"
         assert "it cannot be loaded: cannot open shared object file" in show(ZRT_ORT_LIBRARY="libown.so")
 
 
@@ -298,11 +296,11 @@ class TestLoading:
         assert run("threads_load.py", ZRT_ORT_LIBRARY=path) == [1, 8, 1]
 
     def test_library_describes_the_loaded_one(self) -> None:
-        found = library.library()
+        loaded = library.library()
         assert library.api() == library.api()
-        major, minor = (int(part) for part in found.version.split(".")[:2])
+        major, minor = (int(part) for part in loaded.version.split(".")[:2])
         assert (major, minor) >= (1, 27)
-        assert found.api_version == min(minor, lib.ZRT_NEWEST_API_VERSION)
+        assert loaded.api_version == min(minor, lib.ZRT_NEWEST_API_VERSION)
         assert ffi.string(library.api().GetBuildInfoString()).startswith(b"ORT Build Info")
 
     @pytest.mark.parametrize("when", ["handler", "fork"])

@@ -1,7 +1,5 @@
 """`zrt._native.ort_messages`: the words of ONNX Runtime that zrt relies on, provoked in the loaded library."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -138,10 +136,7 @@ PROVOKED = [
 
 @pytest.mark.parametrize(("provoke", "message"), PROVOKED, ids=[provoke.__name__ for provoke, _ in PROVOKED])
 def test_loaded_library_uses_these_words(
-    build: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-    provoke: Callable[..., None],
-    message: OrtMessage,
+    build: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, provoke: Callable[..., None], message: OrtMessage
 ) -> None:
     first = message.seen_in[0]
     if not ort.since(first):

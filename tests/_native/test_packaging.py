@@ -1,7 +1,5 @@
 """The package's metadata, and the contents of its sdist, wheel and editable install."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

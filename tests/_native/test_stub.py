@@ -1,7 +1,5 @@
 """`_ort.pyi` declares the names that the extension module has."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

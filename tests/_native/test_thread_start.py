@@ -1,7 +1,5 @@
 """`zrt._native.thread_start`: an interrupt while a thread starts comes out as itself."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Our C sources: gcc and clang compile them without a warning, and clang-format leaves them as they are."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil
@@ -22,20 +20,20 @@ FORMATTED = ("zrt/_native/src/*.[ch]", "zrt/_native/decl/*.h", "tests/support/*.
 
 def gcc() -> list[str]:
     """The command of gcc. Skips the test where it is missing, or where another compiler has that name."""
-    found = shutil.which("gcc")
-    if found is None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
         pytest.skip("no gcc on the path")
-    if "clang" in subprocess.run([found, "--version"], check=True, capture_output=True, text=True).stdout:
+    if "clang" in subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True).stdout:
         pytest.skip("gcc is another name for clang here")
-    return [found]
+    return [compiler]
 
 
 def clang() -> list[str]:
     """The command of clang, which the package ziglang contains."""
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
-    found = shutil.which("clang")
-    return [found] if found else pytest.skip("no clang: neither the Python package ziglang nor clang on the path")
+    compiler = shutil.which("clang")
+    return [compiler] if compiler else pytest.skip("no clang: neither the Python package ziglang nor clang on the path")
 
 
 def includes() -> list[str]:

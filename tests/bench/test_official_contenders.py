@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gc
 import io
 import pickle
@@ -70,7 +68,10 @@ class TestInThisProcess:
 
     @pytest.mark.parametrize(
         ("model", "providers", "reason"),
-        [(b"no model", CPU, ""), (models.add(), WARP, "this onnxruntime has no WarpExecutionProvider")],
+        [
+            (b"no model", CPU, ""),
+            (models.add(), WARP, "this onnxruntime has no WarpExecutionProvider"),
+        ],
         ids=["model", "provider"],
     )
     def test_reason_is_reported_where_nothing_can_be_measured(self, saved, model, providers, reason):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -29,7 +27,13 @@ def test_onnxruntime_in_its_own_process_gives_the_same_report(saved, paced):
 
 @pytest.mark.parametrize(
     "model",
-    [models.mixed(), models.non_zero(), models.passing_through(), models.scalar_and_empty(), models.to_sequence()],
+    [
+        models.mixed(),
+        models.non_zero(),
+        models.passing_through(),
+        models.scalar_and_empty(),
+        models.to_sequence(),
+    ],
     ids=["mixed", "data-dependent", "passing-through", "scalar-and-empty", "sequence"],
 )
 def test_models_of_every_kind_are_measured(saved, model):

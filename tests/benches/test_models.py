@@ -1,7 +1,5 @@
 """The models of the benches compute correct results; the shipped classifier reads digits that it was not trained on."""
 
-from __future__ import annotations
-
 from importlib import resources
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`python -m benches.real` runs every model in every way and prints the ratios."""
 
-from __future__ import annotations
-
 import json
 import sys
 

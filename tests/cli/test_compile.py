@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 
@@ -45,12 +43,12 @@ def test_without_provider_writes_the_optimized_model(zrt, zrt_json, digits, tmp_
     assert str(path) in out
     assert "FusedConv" in nodes(path)
     arguments = ("--level", "enable_basic", "--provider", "cpu", "--threads", 1, "--overwrite")
-    found = zrt_json("compile", digits, path, *arguments)
+    document = zrt_json("compile", digits, path, *arguments)
     assert "FusedConv" not in nodes(path)
-    assert found["output"] == str(path)
-    assert found["files"] == {str(path): path.stat().st_size}
-    assert not found["compiled"]
-    assert found["time_ns"] > 0
+    assert document["output"] == str(path)
+    assert document["files"] == {str(path): path.stat().st_size}
+    assert not document["compiled"]
+    assert document["time_ns"] > 0
 
 
 def test_options_file_sets_the_optimization_level(zrt, digits, tmp_path, options):
@@ -61,8 +59,8 @@ def test_options_file_sets_the_optimization_level(zrt, digits, tmp_path, options
 
 def test_weights_go_into_a_file_beside_the_model(zrt_json, digits, tmp_path):
     path = tmp_path / "fast.onnx"
-    found = zrt_json("compile", digits, path, "--weights", "fast.weights", "--weights-from", 2000)
-    assert set(found["files"]) == {str(path), str(tmp_path / "fast.weights")}
+    document = zrt_json("compile", digits, path, "--weights", "fast.weights", "--weights-from", 2000)
+    assert set(document["files"]) == {str(path), str(tmp_path / "fast.weights")}
     outside = [info.name for info in package.list_initializers(path) if info.location]
     assert len(outside) == 2
 
@@ -71,9 +69,9 @@ def test_weights_go_into_a_file_beside_the_model(zrt_json, digits, tmp_path):
 def test_provider_option_uses_the_compile_api(zrt_json, complaint, digits, tmp_path):
     path = tmp_path / "compiled.onnx"
     arguments = ("compile", digits, path, "--provider", "azure", "--weights", "compiled.weights", "--embed")
-    found = zrt_json(*arguments)
-    assert found["compiled"]
-    assert set(found["files"]) == {str(path), str(tmp_path / "compiled.weights")}
+    document = zrt_json(*arguments)
+    assert document["compiled"]
+    assert set(document["files"]) == {str(path), str(tmp_path / "compiled.weights")}
     assert "Conv" in nodes(path)
     assert "--overwrite replaces it" in complaint(*arguments, status=2)
     assert "Unable to compile any nodes" in complaint(*arguments, "--overwrite", "--require-compiled", status=1)
@@ -137,8 +135,8 @@ class TestNothingIsDestroyed:
 
     def test_in_place_replaces_the_model(self, zrt, zrt_json, complaint, digits, split, tmp_path):
         assert "no OUTPUT" in complaint("compile", digits, tmp_path / "fast.onnx", "--in-place", status=2)
-        found = zrt_json("compile", digits, "--in-place")
-        assert found["output"] == str(digits)
+        document = zrt_json("compile", digits, "--in-place")
+        assert document["output"] == str(digits)
         assert "FusedConv" in nodes(digits)
         zrt("compile", split, "--in-place", "--weights", "split.weights", "--weights-from", 0)
         assert package.Session(split).run([np.zeros(64, np.float32)])[0][5] == 5

@@ -1,7 +1,5 @@
 """Usage, exit statuses and output streams, which all commands share."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """``--import MODULE``: models whose operators a module in Python computes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

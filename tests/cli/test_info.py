@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import platform
 from dataclasses import replace
@@ -50,10 +48,10 @@ def test_threads_and_the_limits_behind_them(zrt_json, zrt, monkeypatch):
 
 
 def test_each_provider_is_usable_or_has_a_reason(zrt_json):
-    found = zrt_json("info")["providers"]
-    assert list(found) == available_providers()
-    assert found["CPUExecutionProvider"] == {"usable": True, "reason": None}
-    for name, state in found.items():
+    listed = zrt_json("info")["providers"]
+    assert list(listed) == available_providers()
+    assert listed["CPUExecutionProvider"] == {"usable": True, "reason": None}
+    for name, state in listed.items():
         assert state["reason"] == providers.usable(name)
 
 
@@ -91,10 +89,10 @@ def test_parts_for_cuda_have_a_place_or_a_mend(zrt_json, zrt, monkeypatch):
     )
     monkeypatch.setattr(cuda_parts, "search", lambda: cuda_parts.Search(parts, ("/here", "there")))
     monkeypatch.setattr(providers, "available_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"])
-    found = zrt_json("info")["cuda"]
-    assert found["places"] == ["/here", "there"]
-    assert [part["name"] for part in found["parts"]] == ["NVIDIA driver", "cuDNN"]
-    assert found["parts"][1] == {
+    cuda = zrt_json("info")["cuda"]
+    assert cuda["places"] == ["/here", "there"]
+    assert [part["name"] for part in cuda["parts"]] == ["NVIDIA driver", "cuDNN"]
+    assert cuda["parts"][1] == {
         "name": "cuDNN",
         "file": "libcudnn.so.9",
         "path": "/opt/lib/libcudnn.so.9",
@@ -116,11 +114,11 @@ def test_long_path_is_shown_whole(zrt, monkeypatch):
 
 
 def test_devices_name_their_providers(zrt_json, zrt):
-    found = zrt_json("info")
-    assert len(found["hardware"]) == len(package.hardware_devices())
-    (device,) = (device for device in found["devices"] if device["provider"] == "CPUExecutionProvider")
+    document = zrt_json("info")
+    assert len(document["hardware"]) == len(package.hardware_devices())
+    (device,) = (device for device in document["devices"] if device["provider"] == "CPUExecutionProvider")
     assert (device["hardware"]["type"], device["vendor"], device["memory"]) == ("CPU", "Microsoft", None)
-    assert device["hardware"] in found["hardware"]
+    assert device["hardware"] in document["hardware"]
     assert device["metadata"]["version"] == library().version
     out = zrt("info")
     assert "offered by" in out

@@ -1,7 +1,5 @@
 """``--input`` of ``bench``, ``profile`` and ``run``: values, files, and files of all inputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -56,8 +54,8 @@ class TestValues:
         assert shapes_of(name, document) == {"sound": "float32[1, 4]", "rate": "int64[]"}
 
     def test_several_values_are_the_elements(self, command, saved, name):
-        found = command(name, saved(models.add(["n"])), "--input", "x=1,-2.5,3e2", "--input", "y=7")
-        assert shapes_of(name, found) == {"x": "float32[3]", "y": "float32[3]"}
+        document = command(name, saved(models.add(["n"])), "--input", "x=1,-2.5,3e2", "--input", "y=7")
+        assert shapes_of(name, document) == {"x": "float32[3]", "y": "float32[3]"}
 
     def test_number_of_values_is_checked(self, complaint, saved, name):
         err = complaint(name, saved(models.add()), "--input", "x=1,2", status=2)
@@ -83,14 +81,14 @@ class TestFiles:
     def test_file_of_all_inputs(self, command, saved, tmp_path, name):
         file = tmp_path / "feeds.npz"
         np.savez(file, x=np.arange(3, dtype=np.float32), y=np.ones(3, np.float32))
-        found = command(name, saved(models.add(["n"])), "--input", file)
-        assert shapes_of(name, found) == {"x": "float32[3]", "y": "float32[3]"}
+        document = command(name, saved(models.add(["n"])), "--input", file)
+        assert shapes_of(name, document) == {"x": "float32[3]", "y": "float32[3]"}
 
     def test_file_of_one_input_gives_the_others_their_sizes(self, command, saved, tmp_path, name):
         file = tmp_path / "x.npy"
         np.save(file, np.arange(5, dtype=np.float32))
-        found = command(name, saved(models.add(["n"])), "--input", f"x={file}")
-        assert shapes_of(name, found) == {"x": "float32[5]", "y": "float32[5]"}
+        document = command(name, saved(models.add(["n"])), "--input", f"x={file}")
+        assert shapes_of(name, document) == {"x": "float32[5]", "y": "float32[5]"}
 
     def test_input_given_twice_is_wrong_usage(self, complaint, saved, tmp_path, name):
         file = tmp_path / "feeds.npz"
@@ -118,10 +116,10 @@ def identity(element_type: int, size: int = 4) -> bytes:
 
 
 def test_values_reach_the_model(zrt_json, saved):
-    found = zrt_json("run", saved(models.add()), "--input", "x=1,2,3,4", "--input", "y=0.5")
-    output = found["providers"][CPU]["outputs"]["z"]
+    document = zrt_json("run", saved(models.add()), "--input", "x=1,2,3,4", "--input", "y=0.5")
+    output = document["providers"][CPU]["outputs"]["z"]
     assert (output["min"], output["max"]) == (1.5, 4.5)
-    assert found["providers"][CPU]["inputs"]["x"]["source"] == "given"
+    assert document["providers"][CPU]["inputs"]["x"]["source"] == "given"
 
 
 @pytest.mark.parametrize(
@@ -136,8 +134,8 @@ def test_values_reach_the_model(zrt_json, saved):
 )
 def test_values_of_every_kind(zrt_json, saved, element_type, text, dtype):
     status = 1 if "nan" in text else 0
-    found = zrt_json("run", saved(identity(element_type)), "--input", f"x={text}", status=status)["providers"][CPU]
-    assert found["inputs"]["x"]["type"] == dtype
+    document = zrt_json("run", saved(identity(element_type)), "--input", f"x={text}", status=status)["providers"][CPU]
+    assert document["inputs"]["x"]["type"] == dtype
 
 
 @pytest.mark.parametrize(("element_type", "text"), [(onnx.TensorProto.UINT8, "256"), (onnx.TensorProto.BOOL, "2")])
@@ -158,8 +156,8 @@ def test_too_large_input_of_one_value_is_named(complaint, saved, size):
 
 
 def test_shape_option_applies_to_values(zrt_json, saved):
-    found = zrt_json("run", saved(models.double()), "--shape", "x=2,4", "--input", "x=1")["providers"][CPU]
-    assert found["inputs"]["x"]["shape"] == [2, 4]
+    document = zrt_json("run", saved(models.double()), "--shape", "x=2,4", "--input", "x=1")["providers"][CPU]
+    assert document["inputs"]["x"]["shape"] == [2, 4]
 
 
 def test_rank_of_an_open_shape_follows_the_values(zrt_json, saved):

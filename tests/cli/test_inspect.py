@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest
@@ -11,12 +9,12 @@ from zrt.cli import main
 
 def test_inputs_and_outputs_with_types_and_shapes(zrt_json, saved):
     path = saved(models.double(("batch", None, 4)))
-    found = zrt_json("inspect", path)
+    document = zrt_json("inspect", path)
     value = {"kind": "tensor", "type": "float32", "shape": ["batch", None, 4], "symbolic_dimensions": ["batch"]}
-    assert found["inputs"] == [{"name": "x", **value}]
-    assert found["outputs"] == [{"name": "y", **value}]
-    assert found["bytes"] == path.stat().st_size
-    assert found["providers"] == ["CPUExecutionProvider"]
+    assert document["inputs"] == [{"name": "x", **value}]
+    assert document["outputs"] == [{"name": "y", **value}]
+    assert document["bytes"] == path.stat().st_size
+    assert document["providers"] == ["CPUExecutionProvider"]
 
 
 def test_non_tensors_have_their_kind(zrt_json, zrt, saved):
@@ -45,14 +43,14 @@ def annotated(build, saved):
 
 
 def test_overridable_initializers_are_listed_separately(zrt_json, annotated):
-    found = zrt_json("inspect", annotated)
-    assert [value["name"] for value in found["inputs"]] == ["x"]
-    assert [(value["name"], value["shape"]) for value in found["overridable_initializers"]] == [("w", [4])]
+    document = zrt_json("inspect", annotated)
+    assert [value["name"] for value in document["inputs"]] == ["x"]
+    assert [(value["name"], value["shape"]) for value in document["overridable_initializers"]] == [("w", [4])]
 
 
 def test_metadata_and_the_custom_map(zrt_json, annotated):
-    found = zrt_json("inspect", annotated)["metadata"]
-    assert found == {
+    metadata = zrt_json("inspect", annotated)["metadata"]
+    assert metadata == {
         "producer": "the tests",
         "graph": "test",
         "domain": "org.example",
@@ -84,14 +82,14 @@ class TestPlacement:
     def test_placement_of_ports_and_nodes(self, zrt_json, saved):
         path = saved(models.add())
         assert "placement" not in zrt_json("inspect", path)
-        found = zrt_json("inspect", "--placement", path)["placement"]
-        assert [(port["name"], port["memory"], port["provider"]) for port in found["inputs"]] == [
+        placement = zrt_json("inspect", "--placement", path)["placement"]
+        assert [(port["name"], port["memory"], port["provider"]) for port in placement["inputs"]] == [
             ("x", "Cpu", "CPUExecutionProvider"),
             ("y", "Cpu", "CPUExecutionProvider"),
         ]
-        assert [port["name"] for port in found["outputs"]] == ["z"]
-        assert [(node["op_type"], node["provider"]) for node in found["nodes"]] == [("Add", "CPUExecutionProvider")]
-        assert found["reason"] == ""
+        assert [port["name"] for port in placement["outputs"]] == ["z"]
+        assert [(node["op_type"], node["provider"]) for node in placement["nodes"]] == [("Add", "CPUExecutionProvider")]
+        assert placement["reason"] == ""
 
     def test_people_read_the_same(self, zrt, saved):
         path = saved(models.convolution())
@@ -102,23 +100,23 @@ class TestPlacement:
 
     def test_provider_option_sets_the_providers(self, zrt_json, complaint, saved):
         path = saved(models.add())
-        found = zrt_json("inspect", "--placement", "--provider", "cpu", path)
-        assert found["providers"] == ["CPUExecutionProvider"]
+        document = zrt_json("inspect", "--placement", "--provider", "cpu", path)
+        assert document["providers"] == ["CPUExecutionProvider"]
         assert "CUDA" in complaint("inspect", "--provider", "CUDA of yesterday", path, status=2)
 
 
 class TestContents:
     def test_operators_weights_and_opsets(self, zrt, zrt_json):
-        found = zrt_json("inspect")["contents"]
-        assert found["opsets"].keys() == {""}
-        assert found["nodes"] == sum(found["operators"].values()) == 8
-        assert found["operators"]["Conv"] == 2
-        assert found["weights"] == 6
-        assert found["parameter_bytes"] == 4 * found["parameters"]
+        contents = zrt_json("inspect")["contents"]
+        assert contents["opsets"].keys() == {""}
+        assert contents["nodes"] == sum(contents["operators"].values()) == 8
+        assert contents["operators"]["Conv"] == 2
+        assert contents["weights"] == 6
+        assert contents["parameter_bytes"] == 4 * contents["parameters"]
         out = zrt("inspect")
         assert "operators       8 nodes: Conv 2, Relu 2, MaxPool 1, " in out
-        assert f"parameters      {found['parameters']:,} in 6 weights, {found['parameter_bytes']:,} bytes" in out
-        assert f"opsets          ai.onnx {found['opsets']['']}" in out
+        assert f"parameters      {contents['parameters']:,} in 6 weights, {contents['parameter_bytes']:,} bytes" in out
+        assert f"opsets          ai.onnx {contents['opsets']['']}" in out
 
     def test_subgraphs_functions_and_constants_count(self, zrt_json, saved):
         text = """
@@ -169,8 +167,8 @@ class TestContents:
     def test_model_in_the_runtimes_own_format_says_so(self, zrt, zrt_json, tmp_path):
         path = tmp_path / "model.ort"
         package.save_optimized(models.add(), path)
-        found = zrt_json("inspect", path)
-        assert found["contents"] is None
+        document = zrt_json("inspect", path)
+        assert document["contents"] is None
         assert "operators       cannot be told: ONNX Runtime's own format" in zrt("inspect", path)
 
 

@@ -1,7 +1,5 @@
 """Outputs that cannot be written: a closed standard output, a full disk."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

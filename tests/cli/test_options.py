@@ -1,7 +1,5 @@
 """``--options FILE`` of the commands that load a model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -47,12 +45,12 @@ def options(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_bench_measures_both_libraries_with_them(zrt_json, saved, options):
-    found = zrt_json("bench", saved(models.double()), "--runs", 3, "--options", options(), "--shape", "x=3,4")
-    settings = found["settings"]
+    document = zrt_json("bench", saved(models.double()), "--runs", 3, "--options", options(), "--shape", "x=3,4")
+    settings = document["settings"]
     assert (settings["threads"], settings["provider"], settings["providers"]) == (2, CPU, {CPU: {}})
     assert settings["options"]["graph_optimization_level"] == "ENABLE_BASIC"
     assert settings["options"]["config_entries"] == {"session.disable_prepacking": "1"}
-    reasons = list(found["unmeasured"].values())
+    reasons = list(document["unmeasured"].values())
     assert not reasons or "cannot be imported" in reasons[0]
 
 
@@ -65,10 +63,10 @@ def test_bench_says_which_options_were_set(zrt, saved, options):
 
 
 def test_run_takes_the_providers_and_the_options(zrt_json, saved, options):
-    found = zrt_json("run", saved(models.double()), "--options", options())
-    assert list(found["providers"]) == [CPU]
+    document = zrt_json("run", saved(models.double()), "--options", options())
+    assert list(document["providers"]) == [CPU]
     # The dimension that the file fixes.
-    assert found["providers"][CPU]["inputs"]["x"]["shape"][0] == 3
+    assert document["providers"][CPU]["inputs"]["x"]["shape"][0] == 3
 
 
 def test_run_applies_the_run_options(zrt_json, saved, options, tmp_path):
@@ -85,11 +83,11 @@ def test_profile_applies_the_file(zrt_json, options):
 
 def test_flags_override_the_file(zrt_json, saved, options):
     model, file = saved(models.double()), options()
-    found = zrt_json("bench", model, "--runs", 1, "--options", file, "--threads", 1, "--provider", "cpu")
-    assert found["settings"]["threads"] == 1
+    document = zrt_json("bench", model, "--runs", 1, "--options", file, "--threads", 1, "--provider", "cpu")
+    assert document["settings"]["threads"] == 1
     other = options(DOCUMENT.replace('name = "cpu"', 'name = "warp"'), "other.toml")
-    found = zrt_json("run", model, "--options", other, "--provider", "cpu")
-    assert list(found["providers"]) == [CPU]
+    document = zrt_json("run", model, "--options", other, "--provider", "cpu")
+    assert list(document["providers"]) == [CPU]
 
 
 def test_unusable_provider_of_the_file_fails(complaint, saved, options, monkeypatch):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -7,8 +5,8 @@ from zrt.cli import outputs
 
 
 def top(array) -> list[int] | None:
-    found = outputs.describe(np.asarray(array, np.float32))["top"]
-    return found and [entry["index"] for entry in found]
+    top = outputs.describe(np.asarray(array, np.float32))["top"]
+    return top and [entry["index"] for entry in top]
 
 
 @pytest.mark.parametrize("shape", [(1, 10), (3, 10), (1, 10, 1, 1), (1, 1, 10)])
@@ -37,11 +35,11 @@ def test_absent_optional_has_its_own_kind():
 
 
 def test_large_integers_do_not_overflow():
-    found = outputs.describe(np.array([2**63 - 1, -(2**63)], np.int64))
-    assert (found["min"], found["max"]) == (-(2.0**63), 2.0**63)
+    description = outputs.describe(np.array([2**63 - 1, -(2**63)], np.int64))
+    assert (description["min"], description["max"]) == (-(2.0**63), 2.0**63)
 
 
 def test_output_without_finite_elements():
-    found = outputs.describe(np.array([np.nan, np.inf, -np.inf], np.float32))
-    assert (found["nan"], found["infinite"], found["min"], found["mean"]) == (1, 2, None, None)
-    assert not outputs.is_finite(found)
+    description = outputs.describe(np.array([np.nan, np.inf, -np.inf], np.float32))
+    assert (description["nan"], description["infinite"], description["min"], description["mean"]) == (1, 2, None, None)
+    assert not outputs.is_finite(description)

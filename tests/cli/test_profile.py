@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -10,14 +8,14 @@ CPU = "CPUExecutionProvider"
 
 
 def test_the_shipped_model_by_operator(zrt_json):
-    found = zrt_json("profile", "--runs", 3, "--warmup", 0, "--threads", 1)
-    assert (found["runs"], found["by"], found["providers"]) == (3, "op", [CPU])
-    assert found["inputs"] == {"image": "float32[1, 1, 8, 8]"}
-    rows = {row["name"]: row for row in found["rows"]}
+    document = zrt_json("profile", "--runs", 3, "--warmup", 0, "--threads", 1)
+    assert (document["runs"], document["by"], document["providers"]) == (3, "op", [CPU])
+    assert document["inputs"] == {"image": "float32[1, 1, 8, 8]"}
+    rows = {row["name"]: row for row in document["rows"]}
     assert rows["Conv"]["calls"] == 6
     assert sum(row["share"] for row in rows.values()) == pytest.approx(1)
-    assert found["operators_ns"] == sum(row["total_ns"] for row in rows.values())
-    assert found["run_ns"]["min"] <= found["run_ns"]["mean"] <= found["run_ns"]["max"]
+    assert document["operators_ns"] == sum(row["total_ns"] for row in rows.values())
+    assert document["run_ns"]["min"] <= document["run_ns"]["mean"] <= document["run_ns"]["max"]
     assert all(row["mean_ns"] == pytest.approx(row["total_ns"] / row["calls"]) for row in rows.values())
 
 

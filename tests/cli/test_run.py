@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -33,18 +31,18 @@ class TestDigits:
         assert "██" in out
 
     def test_json_has_every_prediction(self, zrt_json):
-        found = zrt_json("run", "--provider", "cpu")
-        digits = found["digits"][CPU]
+        document = zrt_json("run", "--provider", "cpu")
+        digits = document["digits"][CPU]
         assert (digits["right"], digits["count"]) == (353, 360)
         assert len(digits["predicted"]) == len(digits["labels"]) == 360
-        output = found["providers"][CPU]["outputs"]["probabilities"]
+        output = document["providers"][CPU]["outputs"]["probabilities"]
         assert output["shape"] == [360, 10]
         assert output["top"][0]["index"] == digits["predicted"][0]
 
     def test_shape_option_runs_the_classifier_without_digits(self, zrt_json):
-        found = zrt_json("run", "--shape", "image=2,1,8,8")
-        assert "digits" not in found
-        assert found["providers"][CPU]["inputs"]["image"] == {
+        document = zrt_json("run", "--shape", "image=2,1,8,8")
+        assert "digits" not in document
+        assert document["providers"][CPU]["inputs"]["image"] == {
             "type": "float32",
             "shape": [2, 1, 8, 8],
             "source": "made up",
@@ -54,9 +52,9 @@ class TestDigits:
 class TestOutputs:
     def test_numbers_of_each_output(self, zrt_json, saved, array):
         x, y = array([1, 2, 3, 4]), array([0, 0, 0, 2], name="y.npy")
-        found = zrt_json("run", saved(models.add()), "--input", f"x={x}", "--input", f"y={y}")
-        assert found["finite"] is True
-        output = found["providers"][CPU]["outputs"]["z"]
+        document = zrt_json("run", saved(models.add()), "--input", f"x={x}", "--input", f"y={y}")
+        assert document["finite"] is True
+        output = document["providers"][CPU]["outputs"]["z"]
         assert output == {
             "kind": "tensor",
             "type": "float32",
@@ -71,8 +69,8 @@ class TestOutputs:
         }
 
     def test_json_has_times(self, zrt_json, saved):
-        found = zrt_json("run", saved(models.add()))["providers"][CPU]
-        assert all(found[key] > 0 for key in ("load_ns", "first_run_ns", "second_run_ns"))
+        document = zrt_json("run", saved(models.add()))["providers"][CPU]
+        assert all(document[key] > 0 for key in ("load_ns", "first_run_ns", "second_run_ns"))
 
     def test_synthetic_inputs_are_the_same_each_time(self, zrt_json, saved):
         path = saved(models.double())
@@ -82,10 +80,10 @@ class TestOutputs:
 
     def test_size_in_a_file_resolves_synthetic_inputs(self, zrt_json, saved, array):
         ids = array(np.ones((2, 7)), np.int64)
-        found = zrt_json("run", saved(models.tokens()), "--input", f"ids={ids}")["providers"][CPU]
-        assert found["inputs"]["ids"] == {"type": "int64", "shape": [2, 7], "source": "from a file"}
-        assert found["inputs"]["mask"]["shape"] == [2, 7]
-        assert found["inputs"]["mask"]["source"] == "made up"
+        document = zrt_json("run", saved(models.tokens()), "--input", f"ids={ids}")["providers"][CPU]
+        assert document["inputs"]["ids"] == {"type": "int64", "shape": [2, 7], "source": "from a file"}
+        assert document["inputs"]["mask"]["shape"] == [2, 7]
+        assert document["inputs"]["mask"]["source"] == "made up"
 
     def test_an_empty_output_has_no_numbers(self, zrt_json, zrt, saved):
         path = saved(models.scalar_and_empty())
@@ -119,7 +117,11 @@ def test_non_finite_elements_are_counted_and_the_status_is_1(zrt, zrt_json, buil
 class TestWrongInputs:
     @pytest.mark.parametrize(
         ("values", "dtype", "said"),
-        [([1, 2, 3, 4], np.float64, "float64"), ([1, 2], np.float32, "[2]"), (1.0, np.float32, "[]")],
+        [
+            ([1, 2, 3, 4], np.float64, "float64"),
+            ([1, 2], np.float32, "[2]"),
+            (1.0, np.float32, "[]"),
+        ],
         ids=["dtype", "shape", "rank"],
     )
     def test_array_that_does_not_fit_is_named(self, complaint, saved, array, values, dtype, said):
@@ -145,15 +147,15 @@ class TestWrongInputs:
 
 class TestProviders:
     def test_each_provider_is_tried_or_has_a_reason(self, zrt_json, saved):
-        found = zrt_json("run", saved(models.add()))["providers"]
-        assert list(found) == providers.available_providers()
-        for name, outcome in found.items():
+        answers = zrt_json("run", saved(models.add()))["providers"]
+        assert list(answers) == providers.available_providers()
+        for name, outcome in answers.items():
             assert ("problem" in outcome) is (providers.usable(name) is not None)
 
     @pytest.mark.azure
     def test_a_provider_that_took_no_node_is_not_named_as_running_them(self, zrt, zrt_json):
-        found = zrt_json("run")["providers"]
-        assert [outcome["nodes"] for outcome in found.values()] == [{CPU: 8}, {CPU: 8}]
+        answers = zrt_json("run")["providers"]
+        assert [outcome["nodes"] for outcome in answers.values()] == [{CPU: 8}, {CPU: 8}]
         out = zrt("run")
         assert out.count("AzureExecutionProvider") == 1
         assert "\nAzureExecutionProvider took no node\n" in out
@@ -182,7 +184,7 @@ class TestProviders:
             monkeypatch.setattr(place, "available_providers", lambda: ["WarpExecutionProvider", CPU])
         monkeypatch.setattr(providers, "usable", lambda name: "no warp core" if "Warp" in name else None)
         model = saved(models.add())
-        found = zrt_json("run", model)["providers"]
-        assert found["WarpExecutionProvider"] == {"problem": "not usable here: no warp core"}
-        assert "outputs" in found[CPU]
+        answers = zrt_json("run", model)["providers"]
+        assert answers["WarpExecutionProvider"] == {"problem": "not usable here: no warp core"}
+        assert "outputs" in answers[CPU]
         assert "no warp core" in complaint("run", model, "--provider", "warp", status=1)

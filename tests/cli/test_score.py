@@ -1,7 +1,5 @@
 """``zrt score``: data sets of each format through models, bad rows, interrupted runs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -76,12 +74,12 @@ def write(kind: str, path: Path) -> Path:
 def read(path: Path) -> tuple[Any, Any]:
     kind = path.suffix[1:]
     if kind == "npz":
-        with np.load(path) as found:
-            return found["y"], found["n"]
-    found = datasets.dataset(path, format=kind).to_table()
+        with np.load(path) as columns:
+            return columns["y"], columns["n"]
+    columns = datasets.dataset(path, format=kind).to_table()
     if kind == "csv":
-        return np.stack([found["y_0"], found["y_1"]], axis=1), found["n"]
-    return found["y"].to_pylist(), found["n"]
+        return np.stack([columns["y_0"], columns["y_1"]], axis=1), columns["n"]
+    return columns["y"].to_pylist(), columns["n"]
 
 
 CSV = ("--input", "x0=x", "--input", "x1=x", "--input", "x2=x")
@@ -92,8 +90,8 @@ class TestFormats:
     @pytest.mark.parametrize("target", ["parquet", "arrow", "csv", "npz"])
     def test_each_format_to_each(self, model, tmp_path, source, target, run):
         data, results = write(source, tmp_path), tmp_path / f"results.{target}"
-        status, found = run(model, data, results, *(CSV if source == "csv" else ()))
-        assert (status, found["rows"], found["bad_rows"]) == (0, ROWS, 0)
+        status, report = run(model, data, results, *(CSV if source == "csv" else ()))
+        assert (status, report["rows"], report["bad_rows"]) == (0, ROWS, 0)
         check(*read(results))
         assert not (tmp_path / f"{results.name}.parts").exists()
 
@@ -126,36 +124,36 @@ class TestFormats:
         results = tmp_path / f"results.{target}"
         assert run(tmp_path / "model.onnx", tmp_path / "data.npz", results)[0] == 0
         if target == "npz":
-            found = np.load(results)["y"]
-            assert (found.dtype, found.tolist()) == (np.float32, [1.5, -2])
+            column = np.load(results)["y"]
+            assert (column.dtype, column.tolist()) == (np.float32, [1.5, -2])
         else:
             assert datasets.dataset(results, format=target).to_table()["y"].to_pylist() == [1.5, -2]
 
     def test_kept_columns(self, model, tmp_path, run):
         results = tmp_path / "results.parquet"
         run(model, write("parquet", tmp_path), results, "--keep", "id")
-        found = parquet.read_table(results)
-        assert found.column_names == ["id", "y", "n"]
-        assert found["id"].to_pylist() == [f"row {k}" for k in K]
+        table = parquet.read_table(results)
+        assert table.column_names == ["id", "y", "n"]
+        assert table["id"].to_pylist() == [f"row {k}" for k in K]
 
     def test_kept_numbers_of_a_csv_stay_numbers(self, model, tmp_path, run):
         (tmp_path / "data.csv").write_text("x0,x1,x2,k,id,zip\n1,2,3,4,1,007\n1,2,3,5,,010\n1,2,3,6,3,100\n")
         for target in ("results.parquet", "results.csv"):
             run(model, tmp_path / "data.csv", tmp_path / target, *CSV, "--keep", "id", "--keep", "zip")
-        found = parquet.read_table(tmp_path / "results.parquet")
-        assert (str(found["id"].type), found["id"].to_pylist()) == ("int64", [1, None, 3])
-        assert found["zip"].to_pylist() == ["007", "010", "100"]
+        table = parquet.read_table(tmp_path / "results.parquet")
+        assert (str(table["id"].type), table["id"].to_pylist()) == ("int64", [1, None, 3])
+        assert table["zip"].to_pylist() == ["007", "010", "100"]
         first = (tmp_path / "results.csv").read_text().splitlines()[1]
         assert first.startswith('1,"007",')
 
     def test_kept_columns_of_numpy(self, model, tmp_path, run):
         np.savez(tmp_path / "data.npz", x=X, k=K, id=K + 7, pair=np.stack([K, K], axis=1))
         results = tmp_path / "results.parquet"
-        status, found = run(model, tmp_path / "data.npz", results, "--keep", "id", "--keep", "pair")
-        assert status == 0, found
-        made = parquet.read_table(results)
-        assert made["id"].to_pylist() == list(range(7, ROWS + 7))
-        assert made["pair"].to_pylist()[3] == [3, 3]
+        status, report = run(model, tmp_path / "data.npz", results, "--keep", "id", "--keep", "pair")
+        assert status == 0, report
+        table = parquet.read_table(results)
+        assert table["id"].to_pylist() == list(range(7, ROWS + 7))
+        assert table["pair"].to_pylist()[3] == [3, 3]
 
     def test_columns_of_a_pattern_in_the_shape_of_the_input(self, build, tmp_path, run):
         """In the order of the file, which is not that of the names."""
@@ -163,14 +161,14 @@ class TestFormats:
         (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
         (tmp_path / "data.csv").write_text("p0,p10,p1,other,p3,p4,p2\n0,1,2,9,3,4,5\n")
         arguments = (tmp_path / "model.onnx", tmp_path / "data.csv", tmp_path / "results.parquet")
-        status, found = run(*arguments, "--input", "p*=image")
-        assert status == 0, found
+        status, report = run(*arguments, "--input", "p*=image")
+        assert status == 0, report
         assert parquet.read_table(arguments[2])["y"].to_pylist() == [[[0, 1, 2], [3, 4, 5]]]
-        status, found = run(*arguments, "--overwrite", "--input", "p?=image")
+        status, report = run(*arguments, "--overwrite", "--input", "p?=image")
         assert status == 2
-        assert "input 'image' takes rows of shape [2, 3], which 5 columns do not make" in found
-        status, found = run(*arguments, "--overwrite", "--input", "q*=image")
-        assert (status, "no column 'q*'" in found) == (2, True)
+        assert "input 'image' takes rows of shape [2, 3], which 5 columns do not make" in report
+        status, report = run(*arguments, "--overwrite", "--input", "q*=image")
+        assert (status, "no column 'q*'" in report) == (2, True)
 
     @pytest.mark.parametrize("bad", [False, True])
     @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv", "r.npz"])
@@ -217,25 +215,25 @@ class TestBadRows:
 
     def test_are_left_out_and_reported(self, model, tmp_path, run):
         results = tmp_path / "results.parquet"
-        status, found = run(model, self.data(tmp_path), results, "--keep", "k")
-        assert (status, found["bad_rows"]) == (1, len(BAD))
-        assert [one["row"] for one in found["bad"]] == list(BAD)
-        assert found["bad"][1]["reason"] == "column 'x': shape [1], not shape [3]"
+        status, report = run(model, self.data(tmp_path), results, "--keep", "k")
+        assert (status, report["bad_rows"]) == (1, len(BAD))
+        assert [one["row"] for one in report["bad"]] == list(BAD)
+        assert report["bad"][1]["reason"] == "column 'x': shape [1], not shape [3]"
         good = [number for number in range(ROWS) if number not in BAD]
-        made = parquet.read_table(results)
-        assert made["k"].to_pylist() == good
-        np.testing.assert_allclose(made["y"].to_pylist(), Y[good], rtol=1e-5)
+        table = parquet.read_table(results)
+        assert table["k"].to_pylist() == good
+        np.testing.assert_allclose(table["y"].to_pylist(), Y[good], rtol=1e-5)
 
     def test_have_nulls(self, model, tmp_path, run):
         results = tmp_path / "results.parquet"
-        status, found = run(model, self.data(tmp_path), results, "--skip-bad", "--keep", "id")
-        assert (status, found["bad_rows"]) == (0, len(BAD))
-        made = parquet.read_table(results)
-        assert made["id"].to_pylist() == [f"row {k}" for k in K]
+        status, report = run(model, self.data(tmp_path), results, "--skip-bad", "--keep", "id")
+        assert (status, report["bad_rows"]) == (0, len(BAD))
+        table = parquet.read_table(results)
+        assert table["id"].to_pylist() == [f"row {k}" for k in K]
         for name in ("y", "n"):
-            assert [row for row, value in enumerate(made[name].to_pylist()) if value is None] == list(BAD)
+            assert [row for row, value in enumerate(table[name].to_pylist()) if value is None] == list(BAD)
         good = [number for number in range(ROWS) if number not in BAD]
-        np.testing.assert_allclose(made["y"].take(good).to_pylist(), Y[good], rtol=1e-5)
+        np.testing.assert_allclose(table["y"].take(good).to_pylist(), Y[good], rtol=1e-5)
 
     @pytest.mark.parametrize(("more", "good"), [((), [0, 2, 3]), (("--skip-bad",), [0, 1, 2, 3])])
     def test_kept_column_of_numpy_has_several_numbers_a_row(self, tmp_path, more, good, run):
@@ -250,11 +248,11 @@ class TestBadRows:
 
     def test_all_rows_bad(self, model, tmp_path, run):
         parquet.write_table(table(pa.nulls(20, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
-        status, found = run(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad")
-        assert (status, found["bad_rows"]) == (0, 20)
+        status, report = run(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad")
+        assert (status, report["bad_rows"]) == (0, 20)
         assert parquet.read_table(tmp_path / "a.parquet")["y"].to_pylist() == [None] * 20
-        status, found = run(model, tmp_path / "bad.parquet", tmp_path / "b.parquet")
-        assert (status, found["bad_rows"]) == (1, 20)
+        status, report = run(model, tmp_path / "bad.parquet", tmp_path / "b.parquet")
+        assert (status, report["bad_rows"]) == (1, 20)
         empty = parquet.read_table(tmp_path / "b.parquet")
         assert (empty.num_rows, empty.column_names) == (0, ["y", "n"])
 
@@ -287,9 +285,9 @@ class TestBadRows:
         lines = ["x0,x1,x2,k", "1,2,3,0", "1,two,3,1", "1,,3,2", "1,2,nan,3", "1,2,3,3.5", "4,5,6,5"]
         (tmp_path / "bad.csv").write_text("\n".join(lines))
         results = tmp_path / "results.csv"
-        status, found = run(model, tmp_path / "bad.csv", results, *CSV)
-        assert (status, [one["row"] for one in found["bad"]]) == (1, [1, 2, 4])
-        assert found["bad"][0]["reason"] == "column 'x1': 'two' is no float32"
+        status, report = run(model, tmp_path / "bad.csv", results, *CSV)
+        assert (status, [one["row"] for one in report["bad"]]) == (1, [1, 2, 4])
+        assert report["bad"][0]["reason"] == "column 'x1': 'two' is no float32"
         assert datasets.dataset(results, format="csv").to_table()["n"].to_pylist() == [0, 6, 10]
 
 
@@ -305,18 +303,18 @@ class TestMistakes:
         ],
     )
     def test_of_columns(self, model, tmp_path, arguments, message, run):
-        status, found = run(model, write("parquet", tmp_path), tmp_path / "r.parquet", *arguments)
+        status, report = run(model, write("parquet", tmp_path), tmp_path / "r.parquet", *arguments)
         if message:
             assert status == 2
-            assert message in found
+            assert message in report
         else:
-            assert (status, found["bad_rows"]) == (1, ROWS)
+            assert (status, report["bad_rows"]) == (1, ROWS)
 
     def test_column_of_another_kind(self, model, tmp_path, run):
         np.savez(tmp_path / "data.npz", x=X, k=K / 2)
-        status, found = run(model, tmp_path / "data.npz", tmp_path / "r.npz")
+        status, report = run(model, tmp_path / "data.npz", tmp_path / "r.npz")
         assert status == 1
-        assert "column 'k': float64 cannot be fed as int64 to input 'k'" in found
+        assert "column 'k': float64 cannot be fed as int64 to input 'k'" in report
 
     @pytest.mark.parametrize(
         ("target", "arguments", "message"),
@@ -327,18 +325,18 @@ class TestMistakes:
         ],
     )
     def test_of_numpy_results(self, model, tmp_path, target, arguments, message, run):
-        status, found = run(model, write("parquet", tmp_path), tmp_path / target, *arguments)
+        status, report = run(model, write("parquet", tmp_path), tmp_path / target, *arguments)
         assert status == 2
-        assert message in found
+        assert message in report
 
     def test_of_results_in_the_data_set(self, model, tmp_path, run):
         (tmp_path / "rows").mkdir()
         data = write("parquet", tmp_path / "rows")
         before = data.read_bytes()
         for source, target in ((data, data), (data.parent, data.parent), (data.parent, data.parent / "r.parquet")):
-            status, found = run(model, source, target, "--output-format", "parquet")
+            status, report = run(model, source, target, "--output-format", "parquet")
             assert status == 2
-            assert "is part of the data set" in found
+            assert "is part of the data set" in report
         assert [(file.name, file.read_bytes()) for file in data.parent.iterdir()] == [(data.name, before)]
 
     def test_of_csv_results(self, tmp_path, run):
@@ -350,25 +348,25 @@ class TestMistakes:
             ("nested", "csv files cannot hold"),
         ):
             arguments = (tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / f"{column}.csv")
-            status, found = run(*arguments, "--keep", column)
+            status, report = run(*arguments, "--keep", column)
             assert status == 1
-            assert message in found
+            assert message in report
 
     @pytest.mark.parametrize(("package", "arguments"), [("pyarrow", ()), ("ray", ("--ray", "local"))])
     def test_missing_package_is_a_failure(self, model, tmp_path, package, arguments, monkeypatch, run):
         data = write("parquet", tmp_path)
         monkeypatch.setitem(sys.modules, package, None)
-        status, found = run(model, data, tmp_path / "r.parquet", *arguments)
+        status, report = run(model, data, tmp_path / "r.parquet", *arguments)
         assert status == 1
-        assert f"needs the {package} package" in found
+        assert f"needs the {package} package" in report
 
     def test_missing_and_unreadable_files(self, model, tmp_path, run):
         assert run(model, tmp_path / "none.parquet", tmp_path / "r.parquet")[0] == 1
         assert run(model, tmp_path / "none", tmp_path / "r.parquet")[0] == 2
         (tmp_path / "wrong.parquet").write_bytes(b"nothing")
-        status, found = run(model, tmp_path / "wrong.parquet", tmp_path / "r.parquet")
+        status, report = run(model, tmp_path / "wrong.parquet", tmp_path / "r.parquet")
         assert status == 1
-        assert "wrong.parquet" in found
+        assert "wrong.parquet" in report
 
 
 def test_text_names_bad_rows(model, tmp_path, capsys):

@@ -1,7 +1,5 @@
 """Which runs of ``zrt score`` go on after ``--resume``, which results it replaces, and how it ends at SIGTERM."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -40,8 +38,8 @@ def write_data(first: float = 0) -> None:
 
 
 def arrays(path: str | Path = "out.npz") -> dict[str, Any]:
-    with np.load(path) as found:
-        return {name: found[name].tolist() for name in found.files}
+    with np.load(path) as columns:
+        return {name: columns[name].tolist() for name in columns.files}
 
 
 @pytest.fixture
@@ -208,8 +206,8 @@ class TestOverwrite:
         Path("options.json").write_text("{}")
         link(name, "out.npz")
         before = Path(name).read_bytes()
-        found = complaint(*RUN, "--options", "options.json", "--overwrite", "--json", status=2)
-        assert "same file as the input" in found or "part of the data set" in found
+        said = complaint(*RUN, "--options", "options.json", "--overwrite", "--json", status=2)
+        assert "same file as the input" in said or "part of the data set" in said
         assert Path(name).read_bytes() == before
 
     def test_of_a_file_keeps_its_permissions(self, zrt):
@@ -284,8 +282,8 @@ def test_part_that_is_missing_or_damaged_is_named(complaint, stopped):
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="Linux has a folder where nobody can write")
 @pytest.mark.parametrize("target", ["/proc/out.npz", "/proc/out", "/dev/null"])
 def test_places_where_nothing_can_be_written_are_named(complaint, target):
-    found = complaint("score", "model.onnx", "data.npz", target, "--output-format", "npz", "--json", status=1)
-    assert "cannot be written" in found
+    said = complaint("score", "model.onnx", "data.npz", target, "--output-format", "npz", "--json", status=1)
+    assert "cannot be written" in said
 
 
 def test_two_runs_at_once(complaint):

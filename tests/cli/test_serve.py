@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -255,8 +253,8 @@ def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed, saved):
     path = saved(digits.read_bytes(), "copy.onnx")
     for sent, model in ((["--send"], digits.read_bytes()), ([], str(path))):
         words = ["serve", str(path), "--ray", "auto", "--cpus", "3", "--provider", "tensorrt", *sent]
-        made = make_application(make_parser().parse_args(words))
-        spec = made._models["copy"]["1"]
+        application = make_application(make_parser().parse_args(words))
+        spec = application._models["copy"]["1"]
         assert isinstance(spec, zrt.SessionSpec)
         # Those of --cpus.
         assert (spec.model, spec.options.intra_op_num_threads) == (model, 3)
@@ -269,6 +267,10 @@ def test_defaults_are_those_of_the_application():
     assert [arguments.max_batch, arguments.max_wait, arguments.lanes, arguments.timeout] == [None] * 4
 
 
+# A worker counts an answer after it has sent it, while the other one may already tell the counts; this one comes last.
+LAST_COUNT = 'zrt_request_seconds_count{model="digits",status="200",version="1"}'
+
+
 class TestWorkers:
     """``--workers``: several processes behind one port."""
 
@@ -277,17 +279,18 @@ class TestWorkers:
         return [int(name.partition('"')[2].rstrip('"}')) for name in names]
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_they_share_the_port_and_count_together(self, start, number, monkeypatch):
+    def test_they_share_the_port_and_count_together(self, start, number, eventually, monkeypatch):
         monkeypatch.setenv("ZRT_CPUS", "5")
         process, document = start("--workers", 2)
         address = document["address"]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: ask(address, "/v2/models/digits/infer", DIGITS), range(60)))
+        eventually(lambda: metrics(address)[LAST_COUNT] == 60)
         for _ in range(10):
             # Any worker answers for all of them.
             counts = metrics(address)
             assert counts['zrt_requests_total{model="digits",status="200",version="1"}'] == 60
-            assert counts['zrt_request_seconds_count{model="digits",status="200",version="1"}'] == 60
+            assert counts[LAST_COUNT] == 60
             assert counts['zrt_rows_total{model="digits",version="1"}'] == 60
             [stats] = ask(address, "/v2/models/stats")["model_stats"]
             assert (stats["inference_count"], stats["inference_stats"]["success"]["count"]) == (60, 60)
@@ -307,6 +310,7 @@ class TestWorkers:
         address = document["address"]
         for _ in range(10):
             ask(address, "/v2/models/digits/infer", DIGITS)
+        eventually(lambda: metrics(address)[LAST_COUNT] == 10)
         before = self.processes(address)
 
         def replaced() -> bool:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from zrt.cli.units import duration, mebibytes, plural

@@ -1,7 +1,5 @@
 """ONNX's own test cases (`onnx.backend.test`): models, feeds and expected results, and the list of those that fail."""
 
-from __future__ import annotations
-
 import json
 import locale
 import tomllib
@@ -88,8 +86,8 @@ def every() -> list[Any]:
 
 def listed(table: str) -> list[Any]:
     """The cases that the list has for the loaded ONNX Runtime, as parameters of a test."""
-    found = failures(table)
-    return [parameter for parameter in every() if parameter.values[0] is None or parameter.id in found]
+    failed = failures(table)
+    return [parameter for parameter in every() if parameter.values[0] is None or parameter.id in failed]
 
 
 @cache

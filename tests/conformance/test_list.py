@@ -1,7 +1,5 @@
 """The list of ONNX's tests that fail is in order, and a case that does not do as it says fails its test."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The list of ONNX's tests that fail has none that the official package passes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ONNX's own tests through `Session.run`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fixtures: processes and threads of the robustness tests, and operators in C, compiled once."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Models that use custom operators, and sessions over them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

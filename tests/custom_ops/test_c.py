@@ -1,7 +1,5 @@
 """Operators whose `compute` is a function in C."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import weakref

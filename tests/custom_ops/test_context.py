@@ -1,7 +1,5 @@
 """KernelContext and KernelInfo, which are valid only during their call."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Custom operators in a model that is edited."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

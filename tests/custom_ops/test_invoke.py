@@ -1,7 +1,5 @@
 """Standard operators called from custom ones."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Shared libraries of operators."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Operators, domains, sessions and kernels' states are dropped in any order, and nothing leaks."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import itertools

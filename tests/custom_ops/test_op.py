@@ -1,7 +1,5 @@
 """Declarations of custom operators: types, ports, attributes, versions, shared memory."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np
@@ -185,14 +183,10 @@ def test_aliases() -> None:
 class Scale(Op):
     name = "Op"
     attributes: ClassVar = {
-        "factor": float,
-        "count": Attribute(int, 3),
-        "label": Attribute(str, "none"),
-        "sizes": Attribute(list[int], (1, 2)),
-        "weights": Attribute(list[float], ()),
-        "names": Attribute(list[str], ()),
+        "factor": float, "count": Attribute(int, 3), "label": Attribute(str, "none"),
+        "sizes": Attribute(list[int], (1, 2)), "weights": Attribute(list[float], ()), "names": Attribute(list[str], ()),
         "table": Attribute(np.ndarray, None),
-    }
+    }  # fmt: skip
 
     def create(self, info: KernelInfo) -> Any:
         return info.attributes

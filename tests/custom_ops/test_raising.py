@@ -1,7 +1,5 @@
 """Exceptions of custom operators, which pass through ONNX Runtime to the caller."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`infer_shapes` and its ShapeContext."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """`docs/api.md` says which readers of the C API answer for objects of the model editor, and with what."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

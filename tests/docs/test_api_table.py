@@ -1,7 +1,5 @@
 """`docs/api.md` lists the functions of the C API with the names in zrt that call them, or with a reason."""
 
-from __future__ import annotations
-
 import re
 from functools import cache, reduce
 from pathlib import Path

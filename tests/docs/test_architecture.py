@@ -1,7 +1,5 @@
 """`docs/architecture.md` lists the packages of zrt from the ground up: each imports only from those below it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

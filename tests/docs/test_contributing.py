@@ -1,7 +1,5 @@
 """The numbers in the page for contributors are those of the tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The unit, the container file and the probes of docs/deployment.md fit the command and the server."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

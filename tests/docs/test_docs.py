@@ -6,8 +6,6 @@ the classifier that ships with zrt. A ```text fence directly after one of them i
 The tests of tests/ray run those that need Ray, ```python ray, with the others of their page.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import inspect
@@ -72,8 +70,8 @@ def outside_of_fences(text: str) -> str:
 
 def examples(text: str, infos: Sequence[str] = ("python",)) -> Iterator[tuple[Fence, Fence | None]]:
     """The fences to run, each with the fence of its output, if there is one."""
-    found = fences(text)
-    for fence, after in zip_longest(found, found[1:]):
+    blocks = fences(text)
+    for fence, after in zip_longest(blocks, blocks[1:]):
         if fence.info in infos:
             shown = after is not None and after.info == "text" and not text[fence.end : after.start].strip()
             yield fence, after if shown else None
@@ -230,11 +228,11 @@ class TestTables:
     def test_errors(self) -> None:
         def builtins_of(kind: type[errors.Error]) -> list[str]:
             """The builtins that catch it, without the bases of other ones."""
-            found = [base for base in kind.__mro__ if base.__module__ == "builtins"]
+            bases = [base for base in kind.__mro__ if base.__module__ == "builtins"]
             return [
                 f"`{base.__name__}`"
-                for base in found
-                if base is not Exception and not any(issubclass(other, base) for other in found if other is not base)
+                for base in bases
+                if base is not Exception and not any(issubclass(other, base) for other in bases if other is not base)
             ]
 
         def row(kind: type[errors.Error]) -> list[str]:

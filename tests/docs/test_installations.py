@@ -1,7 +1,5 @@
 """Every line of the repository that installs zrt names its distribution, an extra and a group that exist."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re
@@ -39,20 +37,20 @@ METADATA = re.compile(r"(?:metadata\.)?\b(?:version|distribution|requires|files)
 
 def faults(text: str) -> Iterator[str]:
     """The mentions of an installation that name something else, or something that does not exist."""
-    for found in COMMAND.finditer(text):
-        if BARE.search(found[1]):
-            yield found[0]
-    for found in EXTRA_LISTS.finditer(text):
-        if found[1] not in (NAME, ".") or not set(re.findall(r"\w+", found[2])) <= EXTRAS:
-            yield found[0]
-    for found in GROUP.finditer(text):
-        if found[1] not in GROUPS:
-            yield found[0]
+    for command in COMMAND.finditer(text):
+        if BARE.search(command[1]):
+            yield command[0]
+    for command in EXTRA_LISTS.finditer(text):
+        if command[1] not in (NAME, ".") or not set(re.findall(r"\w+", command[2])) <= EXTRAS:
+            yield command[0]
+    for command in GROUP.finditer(text):
+        if command[1] not in GROUPS:
+            yield command[0]
     for pattern in MADE:
-        for found in pattern.finditer(text):
-            if found[1] and found[1] not in EXTRAS:
-                yield found[0]
-    yield from (found[0] for found in METADATA.finditer(text))
+        for command in pattern.finditer(text):
+            if command[1] and command[1] not in EXTRAS:
+                yield command[0]
+    yield from (command[0] for command in METADATA.finditer(text))
 
 
 def texts() -> Iterator[Path]:

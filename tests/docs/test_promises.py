@@ -1,7 +1,5 @@
 """`docs/promises.md` names the tests that hold each promise."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

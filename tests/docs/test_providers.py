@@ -1,7 +1,5 @@
 """The guide's tables of options match the code: each provider, field, type, meaning, key and file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The pages of docs/reference describe every public name, each once."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """`docs/building.md` lists the releases of ONNX Runtime that were tested; the newest one is a constant of zrt."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

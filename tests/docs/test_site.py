@@ -1,7 +1,5 @@
 """The site builds without a warning, and its reference has the docstrings, the attributes and the C functions."""
 
-from __future__ import annotations
-
 import html
 import importlib.util
 import re

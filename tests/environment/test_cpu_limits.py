@@ -1,7 +1,5 @@
 """The CPUs that a process may use, and the threads that its sessions make."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -59,11 +57,7 @@ def version_1(folder: str, granted: str, period: str) -> dict[str, str]:
         # A container that sees the path of the host.
         ("3:cpu,cpuacct:/docker/1234\n0::/../docker\n", version_1("cpu", "300000", "100000"), 3),
         # Both versions side by side.
-        (
-            "2:cpu:/a\n0::/a\n",
-            {"unified/a/cpu.max": "200000 100000", **version_1("cpu/a", "300000", "100000")},
-            2,
-        ),
+        ("2:cpu:/a\n0::/a\n", {"unified/a/cpu.max": "200000 100000", **version_1("cpu/a", "300000", "100000")}, 2),
         *((groups, {}, None) for groups in ("", "nonsense\n", "1:cpu\n", "::\n", "0::\n")),
     ],
 )

@@ -1,7 +1,5 @@
 """The driver and the libraries of CUDA: made of C, with the functions that tell their versions."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

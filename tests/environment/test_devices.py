@@ -1,7 +1,5 @@
 """`HardwareDevice` and `EpDevice`: their fields, memory on devices, and captured graphs."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle

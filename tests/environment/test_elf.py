@@ -1,7 +1,5 @@
 """Shared libraries' own lists of what they need."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

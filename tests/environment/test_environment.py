@@ -1,7 +1,5 @@
 """`Environment`: there is one in a process, so each of these tests runs a step of a script in a process of its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """ONNX Runtime's log in Python's `logging`, for the environment and for one session."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

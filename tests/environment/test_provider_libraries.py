@@ -1,7 +1,5 @@
 """Provider libraries: how they are registered and unregistered, and what keeps them in use."""
 
-from __future__ import annotations
-
 import gc
 import shutil
 
@@ -10,12 +8,7 @@ import pytest
 
 import zrt
 from tests.support import plugin as source
-from zrt.errors import (
-    BusyError,
-    ClosedError,
-    ProviderError,
-    UnknownNameError,
-)
+from zrt.errors import BusyError, ClosedError, ProviderError, UnknownNameError
 
 NEGATE = "(float[n] x) => (float[n] y) { y = Neg(x) }"
 

@@ -1,7 +1,5 @@
 """The environment's allocators for devices' memory, with the tests' own provider library (tests/support/plugin.c)."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import shutil

@@ -1,7 +1,5 @@
 """`SyncStream`: streams of the tests' own provider library, and of CUDA where there is a GPU."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """ONNX Runtime's telemetry, which Microsoft's builds have since 1.29: zrt switches it off."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

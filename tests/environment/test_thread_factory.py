@@ -1,7 +1,5 @@
 """Thread factories: threads of ONNX Runtime's pools that the caller makes; and the CPUs that threads keep to."""
 
-from __future__ import annotations
-
 import _thread
 import gc
 import os
@@ -108,9 +106,7 @@ class TestFactory:
         it = session(factory, 3, intra_op_thread_affinities="2;1-2")
         check(it)
         # Each thread sets its own at its start, for which neither the load nor a run waits.
-        eventually(
-            lambda: [os.sched_getaffinity(thread.native_id) for thread in factory.threads] == [{1}, {0, 1}],
-        )
+        eventually(lambda: [os.sched_getaffinity(thread.native_id) for thread in factory.threads] == [{1}, {0, 1}])
 
 
 class TestEnd:

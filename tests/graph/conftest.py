@@ -1,7 +1,5 @@
 """Networks for the tests of graphs, and three ways to run one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

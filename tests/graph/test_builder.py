@@ -1,7 +1,5 @@
 """Graphs built with `Graph`: values, names, attributes, subgraphs, types, metadata."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

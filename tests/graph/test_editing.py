@@ -1,7 +1,5 @@
 """Models opened for additions."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from pathlib import Path

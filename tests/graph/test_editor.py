@@ -1,7 +1,5 @@
 """Sessions through the model editor: supported models, ownership of memory, leaks."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

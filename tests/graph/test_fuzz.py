@@ -1,7 +1,5 @@
 """Damaged models: they raise errors of zrt and never crash."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A network that is built, saved, edited, compiled and optimized: the results agree at each step."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

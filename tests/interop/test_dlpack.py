@@ -1,7 +1,5 @@
 """`from_dlpack`, with numpy and with a made-up library (`Foreign`) whose tensors have any field a test asks for."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import sys

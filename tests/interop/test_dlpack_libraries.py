@@ -1,7 +1,5 @@
 """Tensors to and from JAX, torch and CuPy, by DLPack, where these are installed."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 Not tested on hardware: Direct3D, Vulkan and CUDA.
 """
 
-from __future__ import annotations
-
 import gc
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Fixtures of the tests of lanes."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """`Lane.audit`: its report agrees with numpy and with the settings, and names copies."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

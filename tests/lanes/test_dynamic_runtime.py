@@ -1,7 +1,5 @@
 """`DynamicRuntime`: buckets of lanes by shape are found, made, warmed and evicted."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import sys
@@ -165,11 +163,7 @@ class TestLanes:
             assert runtime.lane({"x": (4,)}, 0, spelling) is two
         assert runtime.lane([(4,)], 0, {"indices": (1, 3)}) not in (left, two)
         assert runtime.lane([(4,)]) is left
-        assert [bucket.output_shapes for bucket in runtime.buckets] == [
-            {"indices": (1, 2)},
-            {"indices": (1, 3)},
-            {},
-        ]
+        assert [bucket.output_shapes for bucket in runtime.buckets] == [{"indices": (1, 2)}, {"indices": (1, 3)}, {}]
         np.testing.assert_array_equal(run_on(two, x=[0, 1, 0, 1])["indices"], [[1, 3]])
 
     @pytest.mark.parametrize(

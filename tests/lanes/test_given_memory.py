@@ -1,7 +1,5 @@
 """Lanes over memory of the caller's: arrays, buffers, values and other lanes' ports."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 
@@ -13,14 +11,7 @@ from tests.support import models
 from tests.support.arrays import f32
 from tests.support.lanes import run_on
 from zrt import LaneMemory
-from zrt.errors import (
-    ArgumentError,
-    ClosedError,
-    DTypeError,
-    ShapeError,
-    UnknownNameError,
-    UnsupportedError,
-)
+from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
 
 
 @pytest.fixture
@@ -47,16 +38,10 @@ class TestMemory:
             add.lane(inputs={"x": x, "y": y}, outputs={"z": z})
             assert (x.tolist(), y.tolist(), z.tolist()) == ([1, 2], [3, 4], [9, 9])
 
-    @pytest.mark.parametrize(
-        "make",
-        [
-            lambda: f32(1, 2, 3),
-            lambda: zrt.Buffer((3,), np.float32),
-            lambda: zrt.Value.from_array(f32(1, 2, 3)),
-            lambda: zrt.Value.allocate((3,), np.float32),
-        ],
-        ids=["array", "Buffer", "Value over an array", "Value of ORT"],
-    )
+    @pytest.mark.parametrize("make", [
+        lambda: f32(1, 2, 3), lambda: zrt.Buffer((3,), np.float32), lambda: zrt.Value.from_array(f32(1, 2, 3)),
+        lambda: zrt.Value.allocate((3,), np.float32),
+    ], ids=["array", "Buffer", "Value over an array", "Value of ORT"])  # fmt: skip
     def test_shapes_come_from_the_memory(self, add, make):
         for inputs in ({"x": make()}, {"x": make(), "y": make()}):
             lane = add.lane(inputs=inputs)
@@ -74,10 +59,7 @@ class TestMemory:
             lane.run()
 
     def test_each_port_can_have_its_own_lane_memory(self, add):
-        lane = add.lane(
-            inputs={"x": f32(1), "y": LaneMemory.allocated()},
-            outputs={"z": LaneMemory.left()},
-        )
+        lane = add.lane(inputs={"x": f32(1), "y": LaneMemory.allocated()}, outputs={"z": LaneMemory.left()})
         audit = lane.audit()
         assert [(port.kind, port.owner) for port in audit.inputs] == [("given", "caller"), ("allocated", "lane")]
         assert [(port.kind, port.owner) for port in audit.outputs] == [("left", "ORT")]

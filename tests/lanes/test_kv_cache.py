@@ -1,7 +1,5 @@
 """`kv_cache` and states that grow: what is found, and runs of decoders beside runs without a cache."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import gc
@@ -18,14 +16,7 @@ from tests.support.decoding import CACHES, HEAD, HEADS, WORDS, decoder_session, 
 from tests.support.lanes import run_on
 from zrt import LaneMemory, Session, SessionOptions, StatePair, StatePorts
 from zrt.bench.machine import resident_bytes
-from zrt.errors import (
-    AllocationError,
-    ArgumentError,
-    CapacityError,
-    DTypeError,
-    ModelError,
-    ShapeError,
-)
+from zrt.errors import AllocationError, ArgumentError, CapacityError, DTypeError, ModelError, ShapeError
 
 QUIET = SessionOptions(log_severity_level="ERROR", intra_op_num_threads=1)
 

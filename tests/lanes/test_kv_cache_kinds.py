@@ -1,7 +1,5 @@
 """`kv_cache` for caches of other kinds: of cross-attention, of grouped queries, and written in place."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`Lane`: the types, shapes and memory of its inputs and outputs, and their views."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -13,12 +11,7 @@ from tests.support import models
 from tests.support.arrays import random
 from tests.support.lanes import run_on
 from zrt import LaneMemory, MemoryInfo, Session
-from zrt.errors import (
-    ArgumentError,
-    InvalidArgumentError,
-    ShapeError,
-    UnsupportedError,
-)
+from zrt.errors import ArgumentError, InvalidArgumentError, ShapeError, UnsupportedError
 from zrt.types import ElementType, pack, unpack
 
 

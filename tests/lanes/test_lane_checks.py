@@ -1,7 +1,5 @@
 """The checks of a lane's shapes when the lane is made: wrong declarations, contradictions, shapes that cannot run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`Lane`: runs, failed runs, allocations and lifetimes."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import sys
@@ -20,13 +18,7 @@ from tests.support.arrays import random
 from tests.support.lanes import run_on
 from zrt import Lane, LaneMemory, RunOptions, Session, SessionOptions
 from zrt.bench.machine import resident_bytes
-from zrt.errors import (
-    BusyError,
-    ClosedError,
-    DTypeError,
-    ShapeError,
-    TerminatedError,
-)
+from zrt.errors import BusyError, ClosedError, DTypeError, ShapeError, TerminatedError
 
 
 @pytest.fixture

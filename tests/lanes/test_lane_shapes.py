@@ -1,7 +1,5 @@
 """`zrt.lanes.lane_shapes`: a lane's shapes are given, solved from the inputs' shapes, or found by trial runs."""
 
-from __future__ import annotations
-
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor

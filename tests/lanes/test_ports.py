@@ -1,7 +1,5 @@
 """The inputs and outputs of a lane: `LaneMemory`, and the views."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 from dataclasses import replace
@@ -12,10 +10,7 @@ from onnx import TensorProto
 
 from tests.support import models
 from zrt import BufferPolicy, LaneMemory, MemoryInfo, Session
-from zrt.errors import (
-    AllocationError,
-    LockError,
-)
+from zrt.errors import AllocationError, LockError
 from zrt.memory.allocators import CPU
 from zrt.types import ElementType
 from zrt.values import Value

@@ -1,7 +1,5 @@
 """Batches in memory that has more rows than they."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`Runtime`: lanes over one session, over replicated sessions, or over those of a factory."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

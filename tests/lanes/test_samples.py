@@ -1,7 +1,5 @@
 """`samples`: values of the caller's for the trial runs of a lane, where made-up data fails or decides the shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any

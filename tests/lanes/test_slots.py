@@ -1,7 +1,5 @@
 """`Lane.slots`: ports with several memories, between which they are moved."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """`State`: read and written as arrays, copied, saved, pickled."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import errno

@@ -1,7 +1,5 @@
 """Lanes with state on a device: that of the tests' own provider library, and CUDA's where there is one."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

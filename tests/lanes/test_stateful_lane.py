@@ -1,7 +1,5 @@
 """`StatefulLane`: runs that carry a state, and everything that can go wrong with one."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The caller's weights at load: `SessionOptions.initializers`, files in memory, and `PrepackedWeights`."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import mmap
@@ -99,10 +97,10 @@ class TestInitializers:
         for tensor in expected.graph.initializer:
             tensor.CopyFrom(numpy_helper.from_array(weights[tensor.name], tensor.name))
         inside = Session(expected, options(graph_optimization_level=level))
-        given = Session(model, options(graph_optimization_level=level, initializers=weights))
+        session = Session(model, options(graph_optimization_level=level, initializers=weights))
         shape = tuple(size if isinstance(size, int) else 2 for size in inside.inputs[0].shape or ())
         x = [rng.random(shape, np.float32)]
-        np.testing.assert_array_equal(given.run(x)[0], inside.run(x)[0])
+        np.testing.assert_array_equal(session.run(x)[0], inside.run(x)[0])
 
     def test_constant_folding_uses_the_given_weights(self):
         text = "(float[1024] x) => (float[1024] y) { minus = Neg(w) y = Add(x, minus) }"
@@ -116,8 +114,8 @@ class TestInitializers:
         content = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         for count in range(len(content)):
             for names in itertools.combinations(content, count):
-                given = {name: content[name] for name in names}
-                np.testing.assert_array_equal(Session(model, options(initializers=given)).run([x])[0], own)
+                weights = {name: content[name] for name in names}
+                np.testing.assert_array_equal(Session(model, options(initializers=weights)).run([x])[0], own)
 
     def test_small_weights_resolve_shapes_at_load(self):
         text = "(float[6] x) => (float[?, ?] y) <int64[2] shape = {2, 3}> { y = Reshape(x, shape) }"
@@ -205,16 +203,16 @@ class TestInitializers:
 
 class TestOptionalInitializers:
     def test_may_be_missing_in_the_model(self):
-        given = options(initializers={"w": W, "other": W}, optional_initializers=["other"])
-        np.testing.assert_array_equal(Session(PLAIN, given).run(X)[0], X["x"] + W)
+        settings = options(initializers={"w": W, "other": W}, optional_initializers=["other"])
+        np.testing.assert_array_equal(Session(PLAIN, settings).run(X)[0], X["x"] + W)
 
     def test_replace_weights_that_the_model_has(self):
-        given = options(initializers={"w": W}, optional_initializers=("w", "nowhere"))
-        np.testing.assert_array_equal(Session(PLAIN, given).run(X)[0], X["x"] + W)
+        settings = options(initializers={"w": W}, optional_initializers=("w", "nowhere"))
+        np.testing.assert_array_equal(Session(PLAIN, settings).run(X)[0], X["x"] + W)
 
     def test_leave_the_model_as_it_is_where_it_has_none_of_them(self):
-        given = options(initializers={"other": W}, optional_initializers=["other"])
-        np.testing.assert_array_equal(Session(PLAIN, given).run(X)[0], X["x"])
+        settings = options(initializers={"other": W}, optional_initializers=["other"])
+        np.testing.assert_array_equal(Session(PLAIN, settings).run(X)[0], X["x"])
 
     def test_do_not_excuse_other_names(self):
         with pytest.raises(UnknownNameError, match="the model has no weight 'v'"):
@@ -301,11 +299,11 @@ class TestFilesInMemory:
         x = [np.ones((1, 64), np.float32)]
         own = Session(path, options()).run(x)[0]
         first = numpy_helper.to_array(model.graph.initializer[0])
-        given = options(
+        settings = options(
             initializers={model.graph.initializer[0].name: first},
             external_initializer_files={"w.bin": (tmp_path / "w.bin").read_bytes()},
         )
-        np.testing.assert_array_equal(Session(path, given).run(x)[0], own)
+        np.testing.assert_array_equal(Session(path, settings).run(x)[0], own)
 
     def test_missing_file_raises(self, tmp_path):
         model = onnx.load(outside(tmp_path, build.mlp(64, 2).SerializeToString()), load_external_data=False)

@@ -1,7 +1,5 @@
 """`list_initializers`, and the copy of a model with other weights in it."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`LoadCancellation`: loads that another thread cancels."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np
@@ -37,13 +35,13 @@ def outcome(model, cancellation, **options):
 @pytest.mark.parametrize("form", ["file", "bytes", "proto"])
 def test_load_after_cancel_raises(tmp_path, form):
     model = models.add()
-    given = {"file": tmp_path / "model.onnx", "bytes": onnx.load_model_from_string(model).SerializeToString()}
-    given["file"].write_bytes(given["bytes"])
+    sources = {"file": tmp_path / "model.onnx", "bytes": onnx.load_model_from_string(model).SerializeToString()}
+    sources["file"].write_bytes(sources["bytes"])
     cancellation = zrt.LoadCancellation()
     cancellation.cancel()
     subject = {"file": "model.onnx", "bytes": "model in memory", "proto": "ModelProto"}[form]
     with pytest.raises(ModelLoadCanceledError, match=f"{subject}.*canceled due to user request") as caught:
-        load(given.get(form, onnx.load_model_from_string(model)), cancellation)
+        load(sources.get(form, onnx.load_model_from_string(model)), cancellation)
     assert caught.value.code == 12
     assert isinstance(caught.value, RuntimeError)
 

@@ -1,7 +1,5 @@
 """LoRA adapters: written, loaded, and active in single runs."""
 
-from __future__ import annotations
-
 import gc
 import random
 from pathlib import Path
@@ -16,11 +14,7 @@ from hypothesis.extra import numpy as npst
 import zrt
 from tests.support import adapters, models, ort
 from zrt import LoraAdapter, RunOptions, Session, SessionOptions, save_lora_adapter
-from zrt.errors import (
-    Error,
-    InvalidArgumentError,
-    UnsupportedError,
-)
+from zrt.errors import Error, InvalidArgumentError, UnsupportedError
 from zrt.types import ElementType
 
 RNG = np.random.default_rng(4)

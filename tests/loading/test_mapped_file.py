@@ -1,7 +1,5 @@
 """`MappedFile`: a file mapped into memory."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
@@ -108,7 +106,7 @@ class TestLifetime:
             return Path("/proc/self/maps").read_text().count(str(path))
 
         def opened() -> int:
-            return len(os.listdir("/proc/self/fd"))
+            return [str(link.resolve()) for link in Path("/proc/self/fd").iterdir()].count(str(path))
 
         gc.collect()
         before, files = mapped(), opened()

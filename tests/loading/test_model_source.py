@@ -1,7 +1,5 @@
 """The sources of models: paths, bytes, `onnx.ModelProto`, external weights, and the errors about them."""
 
-from __future__ import annotations
-
 import gc
 import mmap
 import os
@@ -13,11 +11,7 @@ import pytest
 from onnx import TensorProto
 
 import zrt
-from zrt.errors import (
-    Error,
-    FailError,
-    ModelError,
-)
+from zrt.errors import Error, FailError, ModelError
 from zrt.loading import model_source
 
 X = np.arange(4, dtype=np.float32)
@@ -99,10 +93,7 @@ class TestSources:
         saving = zrt.SessionOptions(optimized_model_filepath=file, config_entries={"session.save_model_format": "ORT"})
         zrt.Session(big, saving)
         data = bytearray(file.read_bytes())
-        in_place = {
-            "session.use_ort_model_bytes_directly": "1",
-            "session.use_ort_model_bytes_for_initializers": "1",
-        }
+        in_place = {"session.use_ort_model_bytes_directly": "1", "session.use_ort_model_bytes_for_initializers": "1"}
         session = zrt.Session(data, zrt.SessionOptions(config_entries=in_place))
         # The session borrows the bytes, so they cannot be resized.
         with pytest.raises(BufferError):

@@ -1,7 +1,5 @@
 """`read_weights` and `share_weights`: one copy of the weights for any number of sessions."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import sys

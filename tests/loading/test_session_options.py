@@ -1,7 +1,5 @@
 """`SessionOptions` and `RunOptions`: ONNX Runtime gets every field, and an error names the field with a bad value."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 
@@ -34,41 +32,33 @@ def logged(build, capfd):
 
 
 class TestSessionOptionsReachOrt:
-    @pytest.mark.parametrize(
-        ("fields", "sign"),
-        [
-            ({}, "graph_optimization_level:4 "),
-            ({}, "execution_mode:0 "),
-            ({}, "enable_mem_pattern:1 "),
-            ({}, "enable_cpu_mem_arena:1 "),
-            ({}, "enable_profiling:0 "),
-            ({}, "use_deterministic_compute:0 "),
-            ({"graph_optimization_level": GraphOptimizationLevel.DISABLE_ALL}, "graph_optimization_level:0 "),
-            ({"graph_optimization_level": "enable_basic"}, "graph_optimization_level:1 "),
-            ({"graph_optimization_level": 2}, "graph_optimization_level:2 "),
-            ({"graph_optimization_level": "ENABLE_LAYOUT"}, "graph_optimization_level:3 "),
-            ({"graph_optimization_level": "ENABLE_ALL"}, "graph_optimization_level:4 "),
-            ({"execution_mode": "parallel"}, "execution_mode:1 "),
-            ({"intra_op_num_threads": 3}, "intra_op_param:OrtThreadPoolParams { thread_pool_size: 3 "),
-            ({"inter_op_num_threads": 2}, "inter_op_param:OrtThreadPoolParams { thread_pool_size: 2 "),
-            ({"enable_mem_pattern": False}, "enable_mem_pattern:0 "),
-            ({"enable_cpu_mem_arena": False}, "enable_cpu_mem_arena:0 "),
-            ({"use_deterministic_compute": True}, "use_deterministic_compute:1 "),
-            ({"logid": "my session"}, "[I:onnxruntime:my session, "),
-            ({"logid": "my session"}, "session_logid:my session "),
-            ({"log_verbosity_level": 7}, "session_log_verbosity_level:7 "),
-            ({"intra_op_allow_spinning": False}, "session.intra_op.allow_spinning: 0 "),
-            ({"intra_op_allow_spinning": True}, "session.intra_op.allow_spinning: 1 "),
-            ({"inter_op_allow_spinning": False}, "session.inter_op.allow_spinning: 0 "),
-            ({"intra_op_num_threads": 2, "intra_op_thread_affinities": "1"}, "session.intra_op_thread_affinities: 1 "),
-            ({"set_denormal_as_zero": True}, "session.set_denormal_as_zero: 1 "),
-            ({"use_env_allocators": True}, "session.use_env_allocators: 1 "),
-            ({"use_device_allocator_for_initializers": True}, "session.use_device_allocator_for_initializers: 1 "),
-            ({"record_placement": True}, "session.record_ep_graph_assignment_info: 1 "),
-            ({"config_entries": {"my.key": "my entry"}}, "my.key: my entry "),
-        ],
-        ids=str,
-    )
+    @pytest.mark.parametrize(("fields", "sign"), [
+        ({}, "graph_optimization_level:4 "), ({}, "execution_mode:0 "), ({}, "enable_mem_pattern:1 "),
+        ({}, "enable_cpu_mem_arena:1 "), ({}, "enable_profiling:0 "), ({}, "use_deterministic_compute:0 "),
+        ({"graph_optimization_level": GraphOptimizationLevel.DISABLE_ALL}, "graph_optimization_level:0 "),
+        ({"graph_optimization_level": "enable_basic"}, "graph_optimization_level:1 "),
+        ({"graph_optimization_level": 2}, "graph_optimization_level:2 "),
+        ({"graph_optimization_level": "ENABLE_LAYOUT"}, "graph_optimization_level:3 "),
+        ({"graph_optimization_level": "ENABLE_ALL"}, "graph_optimization_level:4 "),
+        ({"execution_mode": "parallel"}, "execution_mode:1 "),
+        ({"intra_op_num_threads": 3}, "intra_op_param:OrtThreadPoolParams { thread_pool_size: 3 "),
+        ({"inter_op_num_threads": 2}, "inter_op_param:OrtThreadPoolParams { thread_pool_size: 2 "),
+        ({"enable_mem_pattern": False}, "enable_mem_pattern:0 "),
+        ({"enable_cpu_mem_arena": False}, "enable_cpu_mem_arena:0 "),
+        ({"use_deterministic_compute": True}, "use_deterministic_compute:1 "),
+        ({"logid": "my session"}, "[I:onnxruntime:my session, "),
+        ({"logid": "my session"}, "session_logid:my session "),
+        ({"log_verbosity_level": 7}, "session_log_verbosity_level:7 "),
+        ({"intra_op_allow_spinning": False}, "session.intra_op.allow_spinning: 0 "),
+        ({"intra_op_allow_spinning": True}, "session.intra_op.allow_spinning: 1 "),
+        ({"inter_op_allow_spinning": False}, "session.inter_op.allow_spinning: 0 "),
+        ({"intra_op_num_threads": 2, "intra_op_thread_affinities": "1"}, "session.intra_op_thread_affinities: 1 "),
+        ({"set_denormal_as_zero": True}, "session.set_denormal_as_zero: 1 "),
+        ({"use_env_allocators": True}, "session.use_env_allocators: 1 "),
+        ({"use_device_allocator_for_initializers": True}, "session.use_device_allocator_for_initializers: 1 "),
+        ({"record_placement": True}, "session.record_ep_graph_assignment_info: 1 "),
+        ({"config_entries": {"my.key": "my entry"}}, "my.key: my entry "),
+    ], ids=str)  # fmt: skip
     def test_ort_logs_the_value_of_a_field(self, logged, fields, sign):
         assert sign in logged(**fields)
 
@@ -80,13 +70,9 @@ class TestSessionOptionsReachOrt:
             config_entries={"a": "1", "ключ": "значение", "empty": ""},
         )
         assert options.effective_config_entries() == {
-            "session.intra_op.allow_spinning": "0",
-            "session.inter_op.allow_spinning": "1",
-            "session.record_ep_graph_assignment_info": "1",
-            "a": "1",
-            "ключ": "значение",
-            "empty": "",
-        }
+            "session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "1",
+            "session.record_ep_graph_assignment_info": "1", "a": "1", "ключ": "значение", "empty": "",
+        }  # fmt: skip
         assert zrt.SessionOptions().effective_config_entries() == {}
 
     def test_config_entry_overrides_a_field(self):
@@ -150,17 +136,10 @@ class TestSessionOptionsReachOrt:
 
 
 class TestInvalidSessionOptions:
-    @pytest.mark.parametrize(
-        ("field", "value"),
-        [
-            ("intra_op_num_threads", 1),
-            ("inter_op_num_threads", 2),
-            ("intra_op_allow_spinning", False),
-            ("inter_op_allow_spinning", True),
-            ("intra_op_thread_affinities", "1"),
-            ("thread_factory", print),
-        ],
-    )
+    @pytest.mark.parametrize(("field", "value"), [
+        ("intra_op_num_threads", 1), ("inter_op_num_threads", 2), ("intra_op_allow_spinning", False),
+        ("inter_op_allow_spinning", True), ("intra_op_thread_affinities", "1"), ("thread_factory", print),
+    ])  # fmt: skip
     def test_threads_of_the_environment_take_no_options_of_a_session(self, build, field, value):
         options = zrt.SessionOptions(use_per_session_threads=False, **{field: value})
         with pytest.raises(ArgumentError, match=f"^{field}: with use_per_session_threads=False"):

@@ -1,7 +1,5 @@
 """Loads share their ``OrtSessionOptions`` only where no load can see it."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """Sparse initializers: listed, and replaced by dense and sparse weights of the caller."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest
@@ -50,8 +48,8 @@ def with_weight(weight, shape=SMALL) -> np.ndarray:
 
 @pytest.mark.parametrize("overridable", [False, True])
 def test_a_sparse_initializer_is_listed(overridable):
-    (found,) = zrt.list_initializers(model(LARGE, overridable=overridable))
-    assert found == zrt.Initializer("w", ElementType.FLOAT, LARGE, 2400, None, None, overridable, sparse=True)
+    (initializer,) = zrt.list_initializers(model(LARGE, overridable=overridable))
+    assert initializer == zrt.Initializer("w", ElementType.FLOAT, LARGE, 2400, None, None, overridable, sparse=True)
     assert zrt.list_initializers(model(below=True))[0].name == "yes"
 
 
@@ -75,16 +73,16 @@ def test_a_dense_weight_takes_its_place(shape):
 
 @pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
 def test_a_sparse_weight_takes_its_place(shape):
-    given = zrt.SparseTensor("coo", shape, np.array([7, 8], np.float32), np.array([[0, 0], [1, 2]]))
+    tensor = zrt.SparseTensor("coo", shape, np.array([7, 8], np.float32), np.array([[0, 0], [1, 2]]))
     expected = np.zeros(shape, np.float32)
     expected[0, 0], expected[1, 2] = 7, 8
-    assert with_weight(given, shape).tolist() == expected.tolist()
+    assert with_weight(tensor, shape).tolist() == expected.tolist()
 
 
 def test_a_sparse_weight_takes_the_place_of_a_dense_one(build):
     text = "(float[2] x) => (float[2] y) <float[2] w = {2, 3}> { y = Add(x, w) }"
-    given = zrt.SparseTensor("coo", (2,), np.array([7], np.float32), np.array([1]))
-    session = zrt.Session(build(text), zrt.SessionOptions(initializers={"w": given}))
+    tensor = zrt.SparseTensor("coo", (2,), np.array([7], np.float32), np.array([1]))
+    session = zrt.Session(build(text), zrt.SessionOptions(initializers={"w": tensor}))
     assert session.run([np.zeros(2, np.float32)])[0].tolist() == [0, 7]
 
 
@@ -94,7 +92,7 @@ def test_a_sparse_weight_of_scipy_takes_its_place():
 
 
 @pytest.mark.parametrize(
-    ("given", "dense"),
+    ("tensor", "dense"),
     [
         (zrt.SparseTensor("coo", (2, 2), np.array([1, 2]), np.array([0, 3])), [[1, 0], [0, 2]]),
         (zrt.SparseTensor("coo", (2, 2), np.array([1, 2]), np.array([[0, 1], [1, 0]])), [[0, 1], [2, 0]]),
@@ -112,8 +110,8 @@ def test_a_sparse_weight_of_scipy_takes_its_place():
     ],
     ids=["coo", "coo-pairs", "coo-empty", "coo-3d", "csr", "blocks", "blocks-empty"],
 )
-def test_each_format_becomes_dense(given, dense):
-    assert sparse.to_dense(given, "it").tolist() == dense
+def test_each_format_becomes_dense(tensor, dense):
+    assert sparse.to_dense(tensor, "it").tolist() == dense
 
 
 @pytest.mark.parametrize(

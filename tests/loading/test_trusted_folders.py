@@ -1,7 +1,5 @@
 """`SessionOptions.trusted_folders`: weights of a model that lie in other folders than the model."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -73,17 +71,11 @@ def weights(session: zrt.Session) -> Any:
 
 
 class TestPlaces:
-    @pytest.mark.parametrize(
-        ("location", "links"),
-        [
-            ("w", {"w": "{}/store/w"}),
-            ("sub/w", {"sub": "../store"}),
-            ("sub/../w", {"sub": "../store/below", "store/w": None}),
-            ("../store/w", {}),
-            ("{}/store/w", {}),
-            ("{}/model/w", {"w": "v", "v": "../store/w"}),
-        ],
-    )
+    @pytest.mark.parametrize(("location", "links"), [
+        ("w", {"w": "{}/store/w"}), ("sub/w", {"sub": "../store"}),
+        ("sub/../w", {"sub": "../store/below", "store/w": None}), ("../store/w", {}), ("{}/store/w", {}),
+        ("{}/model/w", {"w": "v", "v": "../store/w"}),
+    ])  # fmt: skip
     def test_of_weights_in_the_store(
         self, save: Save, store: Path, tmp_path: Path, location: str, links: dict[str, str | None]
     ) -> None:
@@ -216,26 +208,15 @@ def files_of_a_session(linked: Path, before: int) -> int:
 
 
 class TestAttacks:
-    @pytest.mark.parametrize(
-        ("entries", "says"),
-        [
-            ({"offset": -4}, None),
-            ({"offset": 2**62}, "ends .* too soon"),
-            ({"offset": 10**30}, None),
-            ({"offset": 4}, "ends 4 bytes too soon"),
-            ({"length": 2**62}, None),
-            ({"length": -1}, None),
-            ({"location": "w\0/etc/hostname"}, None),
-            ({"location": "a\nb"}, r"a\\nb.*No such file"),
-            ({"location": ""}, "Is a directory"),
-            ({"location": "w/"}, "Not a directory"),
-            ({"location": "./" * 5000 + "w"}, "too long"),
-            ({"location": "../store/pipe"}, "Not a regular file"),
-            ({"location": "/dev/zero"}, "outside the model's folder"),
-            ({"location": "../store/loop"}, "Too many levels"),
-            ({"location": "../store/empty"}, "ends 16384 bytes too soon"),
-        ],
-    )
+    @pytest.mark.parametrize(("entries", "says"), [
+        ({"offset": -4}, None), ({"offset": 2**62}, "ends .* too soon"), ({"offset": 10**30}, None),
+        ({"offset": 4}, "ends 4 bytes too soon"), ({"length": 2**62}, None), ({"length": -1}, None),
+        ({"location": "w\0/etc/hostname"}, None), ({"location": "a\nb"}, r"a\\nb.*No such file"),
+        ({"location": ""}, "Is a directory"), ({"location": "w/"}, "Not a directory"),
+        ({"location": "./" * 5000 + "w"}, "too long"), ({"location": "../store/pipe"}, "Not a regular file"),
+        ({"location": "/dev/zero"}, "outside the model's folder"), ({"location": "../store/loop"}, "Too many levels"),
+        ({"location": "../store/empty"}, "ends 16384 bytes too soon"),
+    ])  # fmt: skip
     def test_by_a_model(self, save: Save, store: Path, entries: dict[str, Any], says: str | None) -> None:
         os.mkfifo(store / "pipe")
         (store / "loop").symlink_to("loop")

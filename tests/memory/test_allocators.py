@@ -1,7 +1,5 @@
 """`MemoryInfo`, `Allocator`, `Allocation`, `ArenaConfig` and `AllocatorStats`."""
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 import pickle

@@ -1,7 +1,5 @@
 """The arrays that ONNX Runtime can use as they are, those that must be copied, and masked ones, which are refused."""
 
-from __future__ import annotations
-
 import re
 
 import ml_dtypes

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import gc
@@ -140,8 +138,7 @@ class TestPolicy:
         assert BufferPolicy.parse(text) == policy
 
     @pytest.mark.parametrize(
-        "text",
-        ["", "fast", "alignment", "alignment=", "alignment=x", "prefault=1", "auto,lock", "alignment=3"],
+        "text", ["", "fast", "alignment", "alignment=", "alignment=x", "prefault=1", "auto,lock", "alignment=3"]
     )
     def test_parse_of_invalid_text_raises(self, text):
         with pytest.raises(ArgumentError):
@@ -386,9 +383,7 @@ class TestLifetime:
 
     @linux
     @pytest.mark.parametrize(
-        "policy",
-        [BufferPolicy(), BufferPolicy.LATENCY, BufferPolicy(8192, hugepage=True, prefault=True)],
-        ids=str,
+        "policy", [BufferPolicy(), BufferPolicy.LATENCY, BufferPolicy(8192, hugepage=True, prefault=True)], ids=str
     )
     def test_ten_thousand_buffers_do_not_leak(self, policy):
         def churn(count: int) -> None:

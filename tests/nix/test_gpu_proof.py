@@ -262,12 +262,7 @@ def test_official_package_runs_in_its_own_folder(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(proof, "duel", duel)
     monkeypatch.setattr(proof, "gpu_tests", lambda packed: {})
     built, official = (
-        SimpleNamespace(
-            provider="cuda",
-            facts={"library": kind, "models": ["real"]},
-            data=lambda *_: {},
-            model=str,
-        )
+        SimpleNamespace(provider="cuda", facts={"library": kind, "models": ["real"]}, data=lambda *_: {}, model=str)
         for kind in ("built", "official")
     )
     for first, second in ((built, official), (official, built)):

@@ -21,11 +21,7 @@ NIX = Path(__file__).parents[2] / "nix"
 def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs a command and returns its output and status."""
     return subprocess.run(
-        [str(part) for part in command],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
+        [str(part) for part in command], env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
 
 
@@ -270,11 +266,7 @@ class TestCheckCuda:
         ],
     )
     def test_bad_library_is_reported(
-        self,
-        check: Callable[..., subprocess.CompletedProcess[str]],
-        runpath: str,
-        content: bytes,
-        message: str,
+        self, check: Callable[..., subprocess.CompletedProcess[str]], runpath: str, content: bytes, message: str
     ) -> None:
         done = check(runpath, content)
         assert done.returncode == 1

@@ -1,7 +1,5 @@
 """A binding for the tests of `IOBinding`, and the result of its run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fixtures of the tests of the drop-in: the package under test, the official one or zrt's."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

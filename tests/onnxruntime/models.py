@@ -1,7 +1,5 @@
 """Small models for the tests of the drop-in, as bytes in ONNX's own notation."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

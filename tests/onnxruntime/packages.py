@@ -1,7 +1,5 @@
 """The packages under test: the official one, which is the reference, and zrt's in its place."""
 
-from __future__ import annotations
-
 from importlib import metadata
 
 import pytest

@@ -1,7 +1,5 @@
 """`AdapterFormat` and `LoraAdapter`: the files of adapters, and runs with them."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 
@@ -17,13 +15,13 @@ BFLOAT16 = np.arange(3, dtype=np.uint16)
 
 @pytest.fixture
 def adapter(ort) -> Any:
-    made = ort.AdapterFormat()
-    made.set_adapter_version(3)
-    made.set_model_version(5)
+    adapter = ort.AdapterFormat()
+    adapter.set_adapter_version(3)
+    adapter.set_model_version(5)
     make = ort.OrtValue.ortvalue_from_numpy
     bfloat16 = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(BFLOAT16, 16)
-    made.set_parameters({"a": make(A), "b": make(B), "c": bfloat16, "empty": make(A[:0])})
-    return made
+    adapter.set_parameters({"a": make(A), "b": make(B), "c": bfloat16, "empty": make(A[:0])})
+    return adapter
 
 
 def versions(adapter: Any) -> tuple[int, int, int]:
@@ -31,9 +29,9 @@ def versions(adapter: Any) -> tuple[int, int, int]:
 
 
 def test_new_adapter_is_empty(ort, state) -> None:
-    made = ort.AdapterFormat()
-    assert versions(made) == (1, 0, 0)
-    assert made.get_parameters() == {}
+    adapter = ort.AdapterFormat()
+    assert versions(adapter) == (1, 0, 0)
+    assert adapter.get_parameters() == {}
     assert ort.AdapterFormat(state.AdapterFormat()).get_parameters() == {}
 
 
@@ -42,15 +40,15 @@ def test_adapter_comes_back_from_its_file(ort, adapter, tmp_path) -> None:
     adapter.export_adapter(path)
     read = ort.AdapterFormat.read_adapter(path)
     assert versions(read) == (1, 3, 5)
-    found = read.get_parameters()
-    assert {name: (value.data_type(), value.shape()) for name, value in found.items()} == {
+    parameters = read.get_parameters()
+    assert {name: (value.data_type(), value.shape()) for name, value in parameters.items()} == {
         "a": ("tensor(float)", [2, 3]),
         "b": ("tensor(int64)", [3]),
         "c": ("tensor(bfloat16)", [3]),
         "empty": ("tensor(float)", [0, 3]),
     }
-    np.testing.assert_array_equal(found["a"].numpy(), A)
-    np.testing.assert_array_equal(found["b"].numpy(), B)
+    np.testing.assert_array_equal(parameters["a"].numpy(), A)
+    np.testing.assert_array_equal(parameters["b"].numpy(), B)
 
 
 @pytest.mark.official
@@ -61,9 +59,9 @@ def test_file_of_one_package_is_read_by_the_other(tmp_path) -> None:
 
     for writer, reader in [(official, ours), (ours, official)]:
         path = str(tmp_path / f"{writer.__name__}.onnx_adapter")
-        made = writer.AdapterFormat()
-        made.set_parameters({"a": writer.OrtValue.ortvalue_from_numpy(A)})
-        made.export_adapter(path)
+        adapter = writer.AdapterFormat()
+        adapter.set_parameters({"a": writer.OrtValue.ortvalue_from_numpy(A)})
+        adapter.export_adapter(path)
         read = reader.AdapterFormat.read_adapter(path)
         np.testing.assert_array_equal(read.get_parameters()["a"].numpy(), A)
         reader.LoraAdapter().Load(path)
@@ -72,9 +70,9 @@ def test_file_of_one_package_is_read_by_the_other(tmp_path) -> None:
 @ours
 def test_parameters_outlive_the_adapter(ort, tmp_path) -> None:
     path = str(tmp_path / "some.onnx_adapter")
-    made = ort.AdapterFormat()
-    made.set_parameters({"a": ort.OrtValue.ortvalue_from_numpy(A)})
-    made.export_adapter(path)
+    adapter = ort.AdapterFormat()
+    adapter.set_parameters({"a": ort.OrtValue.ortvalue_from_numpy(A)})
+    adapter.export_adapter(path)
     (value,) = ort.AdapterFormat.read_adapter(path).get_parameters().values()
     gc.collect()
     np.testing.assert_array_equal(value.numpy(), A)

@@ -1,7 +1,5 @@
 """The allocators that sessions share are configured and registered as in the official package."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -27,8 +25,8 @@ class TestConfig:
 
     def test_takes_a_dict(self, ort) -> None:
         assert fields(ort.OrtArenaCfg({})) == UNSET
-        given = dict(zip(FIELDS, range(1, 7), strict=True))
-        assert fields(ort.OrtArenaCfg(given)) == list(given.values())
+        numbers = dict(zip(FIELDS, range(1, 7), strict=True))
+        assert fields(ort.OrtArenaCfg(numbers)) == list(numbers.values())
 
     @pytest.mark.parametrize("arguments", [(), (1, 2), ("1", 2, 3, 4), (-1, 2, 3, 4), (1, 2.0, 3, 4), ([],), (None,)])
     def test_refuses_other_arguments(self, ort, arguments) -> None:
@@ -71,8 +69,8 @@ class TestRegistration:
         arena = None if config is None else ort.OrtArenaCfg(config)
         assert ort.create_and_register_allocator(memory(kind=kind), arena) is None
         options = {"key": "value"}
-        given = ("CPUExecutionProvider", memory(kind=kind), options, arena)
-        assert ort.create_and_register_allocator_v2(*given) is None
+        arguments = ("CPUExecutionProvider", memory(kind=kind), options, arena)
+        assert ort.create_and_register_allocator_v2(*arguments) is None
 
     def test_refuses_other_memory(self, ort, memory) -> None:
         says = "Error when creating and registering allocator: Only CPU devices are supported"

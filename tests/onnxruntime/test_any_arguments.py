@@ -1,7 +1,5 @@
 """No arguments of any kind, in any method, end the process."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """`onnxruntime.backend`: ONNX's backend interface, on the official package and on this one."""
 
-from __future__ import annotations
-
 import importlib
 import unittest
 from pathlib import Path

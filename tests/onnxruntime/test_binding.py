@@ -1,7 +1,5 @@
 """`IOBinding`: inputs and outputs by name, and runs over them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
@@ -181,9 +179,7 @@ def test_unknown_device_raises(session) -> None:
 
 
 @pytest.mark.parametrize(
-    "address",
-    [0, -1, (1 << 64) - 8, ONES.ctypes.data + 1],
-    ids=["null", "negative", "beyond_the_end", "misaligned"],
+    "address", [0, -1, (1 << 64) - 8, ONES.ctypes.data + 1], ids=["null", "negative", "beyond_the_end", "misaligned"]
 )
 @ours
 def test_address_that_no_tensor_has_raises(session, address) -> None:

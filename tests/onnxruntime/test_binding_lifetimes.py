@@ -1,7 +1,5 @@
 """`IOBinding`: the lifetimes of its memory, threads that share it, and random orders of calls."""
 
-from __future__ import annotations
-
 import gc
 import threading
 

@@ -1,7 +1,5 @@
 """The modules of `onnxruntime.capi` have the objects of the package."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 
@@ -57,6 +55,6 @@ def test_validation_warns_on_other_systems(module, monkeypatch) -> None:
 
 
 def test_names_of_the_extension_module_can_be_imported_at_once(module) -> None:
-    found: dict[str, Any] = {}
-    exec(f"from {module('_pybind_state').__name__} import *", found)
-    assert {"SessionOptions", "Fail", "OrtDevice", "get_available_providers"} <= found.keys()
+    modules: dict[str, Any] = {}
+    exec(f"from {module('_pybind_state').__name__} import *", modules)
+    assert {"SessionOptions", "Fail", "OrtDevice", "get_available_providers"} <= modules.keys()

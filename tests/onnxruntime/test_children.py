@@ -1,7 +1,5 @@
 """Child processes of a program on the drop-in import it too, and a log message names those that do not."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

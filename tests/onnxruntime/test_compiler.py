@@ -1,7 +1,5 @@
 """`ModelCompiler`: outputs, settings and refusals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -27,8 +25,8 @@ def test_compiles_to_a_file_to_bytes_and_to_a_stream(ort, options, tmp_path) -> 
         compiler.compile_to_file(tmp_path / "made.onnx")
         pieces: list[bytes] = []
         compiler.compile_to_stream(pieces.append)
-        for made in ((tmp_path / "made.onnx").read_bytes(), compiler.compile_to_bytes(), b"".join(pieces)):
-            assert [node.op_type for node in onnx.load_from_string(made).graph.node] == ["Add"]
+        for compiled in ((tmp_path / "made.onnx").read_bytes(), compiler.compile_to_bytes(), b"".join(pieces)):
+            assert [node.op_type for node in onnx.load_from_string(compiled).graph.node] == ["Add"]
 
 
 def test_writes_weights_into_a_file_of_their_own(ort, options, tmp_path, monkeypatch) -> None:
@@ -39,8 +37,8 @@ def test_writes_weights_into_a_file_of_their_own(ort, options, tmp_path, monkeyp
     (tmp_path / "made.onnx").write_bytes(compiler.compile_to_bytes())
     assert (tmp_path / "weights.bin").stat().st_size >= 4000
     session = ort.InferenceSession(str(tmp_path / "made.onnx"), options, providers=["CPUExecutionProvider"])
-    found = session.run(None, {"x": np.zeros(1000, np.float32)})[0]
-    np.testing.assert_array_equal(found, np.arange(1000, dtype=np.float32))
+    result = session.run(None, {"x": np.zeros(1000, np.float32)})[0]
+    np.testing.assert_array_equal(result, np.arange(1000, dtype=np.float32))
 
 
 def test_asks_for_the_place_of_each_weight(ort, options) -> None:

@@ -1,7 +1,5 @@
 """Devices, memories and what execution providers offer."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any
@@ -65,10 +63,10 @@ def test_device_by_numbers(ort, state, given, expected) -> None:
     assert numbers(ort.OrtDevice(device)) == expected
 
 
-@pytest.mark.parametrize("given", [(0, 0), ("a", 0, 0), (1.0, 0, 0), (128, 0, 0), (0, 0, 1 << 15), (0, 0, -1, 0)])
-def test_device_by_wrong_numbers_raises(state, given) -> None:
+@pytest.mark.parametrize("numbers", [(0, 0), ("a", 0, 0), (1.0, 0, 0), (128, 0, 0), (0, 0, 1 << 15), (0, 0, -1, 0)])
+def test_device_by_wrong_numbers_raises(state, numbers) -> None:
     with pytest.raises(TypeError):
-        state.OrtDevice(*given)
+        state.OrtDevice(*numbers)
 
 
 def test_kinds_of_devices_have_numbers(state) -> None:
@@ -123,10 +121,10 @@ def test_memory_info_has_what_follows_from_its_name(ort, name, device_id, use, e
 def test_memory_info_of_any_device(ort) -> None:
     kinds, memories = ort.OrtMemoryInfoDeviceType, ort.OrtDeviceMemoryType
     allocator = ort.OrtAllocatorType.ORT_DEVICE_ALLOCATOR
-    made = ort.OrtMemoryInfo.create_v2("Mine", kinds.GPU, NVIDIA, 1, memories.DEFAULT, 16, allocator)
-    assert described(made) == ("Mine", 1, "DEFAULT", "ORT_DEVICE_ALLOCATOR", "DEFAULT", NVIDIA)
-    made = ort.OrtMemoryInfo.create_v2("Mine", kinds.NPU, 0, 0, memories.HOST_ACCESSIBLE, 0, allocator)
-    assert described(made) == ("Mine", 0, "CPU_OUTPUT", "ORT_DEVICE_ALLOCATOR", "HOST_ACCESSIBLE", 0)
+    info = ort.OrtMemoryInfo.create_v2("Mine", kinds.GPU, NVIDIA, 1, memories.DEFAULT, 16, allocator)
+    assert described(info) == ("Mine", 1, "DEFAULT", "ORT_DEVICE_ALLOCATOR", "DEFAULT", NVIDIA)
+    info = ort.OrtMemoryInfo.create_v2("Mine", kinds.NPU, 0, 0, memories.HOST_ACCESSIBLE, 0, allocator)
+    assert described(info) == ("Mine", 0, "CPU_OUTPUT", "ORT_DEVICE_ALLOCATOR", "HOST_ACCESSIBLE", 0)
 
 
 def test_memory_info_refuses_wrong_arguments(ort, refused) -> None:
@@ -175,8 +173,8 @@ def test_devices_are_neither_made_nor_copied_nor_pickled(state) -> None:
 
 def test_incompatibility_of_a_device_with_a_provider(state) -> None:
     device = state.get_hardware_devices()[0]
-    found = state.get_hardware_device_ep_incompatibility_details("CPUExecutionProvider", device)
-    assert found == {"reasons_bitmask": 0, "notes": None, "error_code": 0}
+    details = state.get_hardware_device_ep_incompatibility_details("CPUExecutionProvider", device)
+    assert details == {"reasons_bitmask": 0, "notes": None, "error_code": 0}
     with pytest.raises(state.InvalidArgument, match="No valid factory found for execution provider 'Nope'"):
         state.get_hardware_device_ep_incompatibility_details("Nope", device)
     with pytest.raises(TypeError):
@@ -266,9 +264,9 @@ def test_binding_on_the_device_of_a_library(ort, state, offered) -> None:
         session.run_with_iobinding(binding)
         binding.synchronize_outputs()
         assert binding.copy_outputs_to_cpu()[0].tolist() == [-number] * 4
-        (found,) = binding.get_outputs()
-        assert found.device_name() == place.name.lower()
-        assert found.numpy().tolist() == [-number] * 4
+        (output,) = binding.get_outputs()
+        assert output.device_name() == place.name.lower()
+        assert output.numpy().tolist() == [-number] * 4
         binding.bind_cpu_input("x", x)
         session.run_with_iobinding(binding)
         assert binding.copy_outputs_to_cpu()[0].tolist() == [-number] * 4
@@ -276,4 +274,4 @@ def test_binding_on_the_device_of_a_library(ort, state, offered) -> None:
     binding.bind_ortvalue_output("y", target)
     session.run_with_iobinding(binding)
     assert target.numpy().tolist() == [-3] * 4
-    del session, binding, value, found, target
+    del session, binding, value, output, target

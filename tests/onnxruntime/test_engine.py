@@ -1,7 +1,5 @@
 """The version, the build and the device of the engine, as the official package tells them."""
 
-from __future__ import annotations
-
 import re
 import types
 
@@ -69,10 +67,10 @@ class TestPreload:
     def test_loads_files_of_nvidias_packages_first(self, loaded, monkeypatch, tmp_path, capsys) -> None:
         monkeypatch.syspath_prepend(tmp_path)
         (tmp_path / "nvidia" / "cublas" / "lib").mkdir(parents=True)
-        found = tmp_path / "nvidia" / "cublas" / "lib" / "libcublasLt.so.12"
-        found.touch()
+        library = tmp_path / "nvidia" / "cublas" / "lib" / "libcublasLt.so.12"
+        library.touch()
         engine.preload_dlls(cudnn=False)
-        assert loaded[0] == str(found)
+        assert loaded[0] == str(library)
         assert "libcufft.so.11" in loaded
         assert capsys.readouterr().out == ""
 

@@ -1,7 +1,5 @@
 """The enumerations behave as those of the official package."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle
@@ -28,13 +26,7 @@ KINDS = [
     "OrtSparseFormat",
 ]
 STRICT = {"ArenaExtendStrategy", "ExecutionOrder"}
-SIGNED = {
-    "ArenaExtendStrategy",
-    "ExecutionOrder",
-    "OrtAllocatorType",
-    "OrtDeviceEpIncompatibilityReason",
-    "OrtMemType",
-}
+SIGNED = {"ArenaExtendStrategy", "ExecutionOrder", "OrtAllocatorType", "OrtDeviceEpIncompatibilityReason", "OrtMemType"}
 FLAGS = {"OrtCompileApiFlags", "OrtDeviceEpIncompatibilityReason"}
 ORDERED = {*FLAGS, "ArenaExtendStrategy"}
 

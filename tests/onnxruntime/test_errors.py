@@ -1,7 +1,5 @@
 """The exceptions: their classes, and their messages with ONNX Runtime's code and words."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Feeds and results of `InferenceSession.run`: conversions and refusals as those of the official package."""
 
-from __future__ import annotations
-
 import collections
 import gc
 import re

@@ -1,7 +1,5 @@
 """`zrt.onnxruntime.install()`: this package under the name `onnxruntime`, in a process of its own for each test."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

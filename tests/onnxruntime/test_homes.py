@@ -1,7 +1,5 @@
 """The names of the drop-in are imported at their first use."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 
@@ -35,8 +33,8 @@ def test_import_reads_the_table_of_names_alone(python) -> None:
         from zrt.onnxruntime.capi import _pybind_state, onnxruntime_inference_collection
         print(*(name for name in sys.modules if name.partition(".")[0] in ("zrt", "numpy", "cffi", "logging")))
     """
-    found = {name for name in python(script).stdout.split() if not name.startswith("zrt.onnxruntime.capi")}
-    assert found == NEEDED
+    loaded = {name for name in python(script).stdout.split() if not name.startswith("zrt.onnxruntime.capi")}
+    assert loaded == NEEDED
 
 
 def test_first_use_of_a_name_does_not_open_the_library(python) -> None:

@@ -1,7 +1,5 @@
 """Names that onnxruntime 1.28 to 1.32 brought, on any library; a newer official package is the reference."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 from typing import Any
@@ -101,10 +99,7 @@ class TestMemoryInfo:
 
 @since(32)
 class TestEpContextBinaries:
-    @pytest.mark.parametrize(
-        ("folder", "name"),
-        [("", "m"), ("folder/", ""), ("folder", "m")],
-    )
+    @pytest.mark.parametrize(("folder", "name"), [("", "m"), ("folder/", ""), ("folder", "m")])
     def test_invalid_places_raise(self, ort, state, folder, name) -> None:
         compiler = ort.ModelCompiler(ort.SessionOptions(), str(DIGITS))
         with pytest.raises(state.InvalidArgument):

@@ -1,7 +1,5 @@
 """`python -m zrt.onnxruntime`: a program runs as python itself runs it, and its onnxruntime is this package."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -79,10 +77,10 @@ class TestProgram:
     def test_program_sees_what_python_shows_it(
         self, programs: Path, options: tuple[str, ...], program: tuple[str, ...]
     ) -> None:
-        expected, found = (run(programs, *options, *start, *program) for start in ((), RUNNER))
+        expected, answer = (run(programs, *options, *start, *program) for start in ((), RUNNER))
         assert expected.returncode == 0, expected.stderr
         assert expected.stdout.endswith("\nTrue\n")
-        assert (found.stdout, found.stderr, found.returncode) == (expected.stdout, expected.stderr, 0)
+        assert (answer.stdout, answer.stderr, answer.returncode) == (expected.stdout, expected.stderr, 0)
 
     def test_onnxruntime_in_it_is_this_package(self, tmp_path: Path) -> None:
         (tmp_path / "helper.py").write_text("import onnxruntime as ort\n")
@@ -117,9 +115,9 @@ class TestEnd:
     @pytest.mark.parametrize("code", ENDS)
     def test_status_and_error_are_those_of_python(self, tmp_path: Path, code: str) -> None:
         (tmp_path / "app.py").write_text(code)
-        expected, found = (run(tmp_path, *start, "app.py") for start in ((), RUNNER))
+        expected, answer = (run(tmp_path, *start, "app.py") for start in ((), RUNNER))
         assert expected.returncode != 0
-        assert (found.stderr, found.returncode) == (expected.stderr, expected.returncode)
+        assert (answer.stderr, answer.returncode) == (expected.stderr, expected.returncode)
 
     @pytest.mark.parametrize(
         "program",
@@ -128,9 +126,9 @@ class TestEnd:
     def test_missing_program_is_the_error_of_python(self, tmp_path: Path, program: tuple[str, ...]) -> None:
         (tmp_path / "package").mkdir()
         (tmp_path / "package" / "__init__.py").touch()
-        expected, found = (run(tmp_path, *start, *program) for start in ((), RUNNER))
-        assert found.returncode == expected.returncode
-        assert found.stderr == expected.stderr
+        expected, answer = (run(tmp_path, *start, *program) for start in ((), RUNNER))
+        assert answer.returncode == expected.returncode
+        assert answer.stderr == expected.stderr
 
 
 class TestUsage:

@@ -5,8 +5,6 @@ and lists all that is missing. The table has the names that zrt cannot give, eac
 brought it; a name that is no longer missing must leave the table.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """`NodeArg` and `ModelMetadata`."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """The command that writes arrays as an adapter."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 
@@ -12,8 +10,8 @@ def test_arrays_of_a_file_become_an_adapter(ort, tmp_path, monkeypatch) -> None:
     arrays = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.ones(3, np.int64)}
     np.savez(tmp_path / "arrays.npz", **arrays)
     command = importlib.import_module(f"{ort.__name__}.capi.convert_npz_to_onnx_adapter")
-    given = {"npz_file_path": tmp_path / "arrays.npz", "output_file_path": tmp_path / "out", "adapter_version": 3}
-    words = [word for name, value in (*given.items(), ("model_version", 4)) for word in (f"--{name}", str(value))]
+    arguments = {"npz_file_path": tmp_path / "arrays.npz", "output_file_path": tmp_path / "out", "adapter_version": 3}
+    words = [word for name, value in (*arguments.items(), ("model_version", 4)) for word in (f"--{name}", str(value))]
     monkeypatch.setattr(sys, "argv", ["convert", *words])
     assert command.main() == 0
     adapter = ort.AdapterFormat.read_adapter(str(tmp_path / "out"))

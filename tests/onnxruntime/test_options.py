@@ -1,7 +1,5 @@
 """`SessionOptions` and `RunOptions` take and keep what those of the official package do."""
 
-from __future__ import annotations
-
 import builtins
 import copy
 import pickle

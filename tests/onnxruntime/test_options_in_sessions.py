@@ -1,7 +1,5 @@
 """`SessionOptions` and `RunOptions` have the same effects on sessions and runs as those of the official package."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

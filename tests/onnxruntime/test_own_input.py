@@ -1,7 +1,5 @@
 """Where the official package destroys what it reads, the drop-in refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The functions that set something for the whole process do as those of the official package."""
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

@@ -1,7 +1,5 @@
 """`providers`, `provider_options` and the fallback of `InferenceSession`."""
 
-from __future__ import annotations
-
 import gc
 import re
 import warnings
@@ -43,8 +41,7 @@ def test_options_apart_from_the_names(ort: Any) -> None:
 
 @needs_azure
 @pytest.mark.parametrize(
-    ("providers", "expected"),
-    [([AZURE], [AZURE, CPU]), ([AZURE, CPU], [AZURE, CPU]), ([CPU, AZURE], [CPU, AZURE])],
+    ("providers", "expected"), [([AZURE], [AZURE, CPU]), ([AZURE, CPU], [AZURE, CPU]), ([CPU, AZURE], [CPU, AZURE])]
 )
 def test_providers_stay_in_order_and_the_cpu_is_added(ort: Any, providers: list[str], expected: list[str]) -> None:
     session = ort.InferenceSession(model(), providers=providers)
@@ -186,11 +183,7 @@ class TestPlugin:
 
     @pytest.mark.parametrize(
         ("providers", "options"),
-        [
-            ([plugin.PROVIDER], {}),
-            ([plugin.PROVIDER, CPU], {}),
-            ([(plugin.PROVIDER, {"a": "b"})], {"a": "b"}),
-        ],
+        [([plugin.PROVIDER], {}), ([plugin.PROVIDER, CPU], {}), ([(plugin.PROVIDER, {"a": "b"})], {"a": "b"})],
     )
     def test_name_selects_its_devices(self, ort: Any, providers: Any, options: dict[str, str]) -> None:
         with warnings.catch_warnings():

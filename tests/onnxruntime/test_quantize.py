@@ -1,7 +1,5 @@
 """Weights are quantized to the same bits as by the official package."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -23,11 +21,11 @@ SHAPES = [
 
 def weights(rows: int, columns: int, dtype: Any) -> np.ndarray[Any, Any]:
     """Columns of zeros, of positive and of negative numbers alone, and of both."""
-    made = RNG.standard_normal((rows, columns))
-    made[:, 0] = 0
-    made[:, 1:2] = np.abs(made[:, 1:2])
-    made[:, 2:3] = -np.abs(made[:, 2:3])
-    return made.astype(dtype)
+    array = RNG.standard_normal((rows, columns))
+    array[:, 0] = 0
+    array[:, 1:2] = np.abs(array[:, 1:2])
+    array[:, 2:3] = -np.abs(array[:, 2:3])
+    return array.astype(dtype)
 
 
 def unpacked(packed: np.ndarray[Any, Any], bits: int, count: int) -> np.ndarray[Any, Any]:
@@ -52,13 +50,13 @@ def assert_same(quantize: Callable[..., tuple[Any, ...]], *arguments: Any) -> No
         np.testing.assert_array_equal(mine, theirs)
 
 
-def by_column(module: Any, bits: int, given: Any, block: int, symmetric: bool) -> tuple[Any, ...]:
-    rows, columns = given.shape
+def by_column(module: Any, bits: int, weight: Any, block: int, symmetric: bool) -> tuple[Any, ...]:
+    rows, columns = weight.shape
     blocks, packing = -(-rows // block), 8 // bits
-    padded = np.pad(given, ((0, blocks * block - rows), (0, 0)))
+    padded = np.pad(weight, ((0, blocks * block - rows), (0, 0)))
     target = np.zeros((columns, blocks, block // packing), np.uint8)
     zeros = np.zeros((columns, -(-blocks // packing)), np.uint8)
-    scales = np.zeros((columns, blocks), given.dtype)
+    scales = np.zeros((columns, blocks), weight.dtype)
     function = getattr(module, f"quantize_matmul_{bits}bits")
     assert function(target, padded, scales, zeros, block, columns, rows, symmetric) is None
     return unpacked(target.reshape(columns, -1), bits, rows), scales, zeros
@@ -73,14 +71,14 @@ def test_blocks_of_columns_are_those_of_the_official_package(bits, dtype, symmet
         assert_same(by_column, bits, weights(rows, columns, dtype), block, symmetric)
 
 
-def by_row(module: Any, bits: int, given: Any, block: int, symmetric: bool) -> tuple[Any, ...]:
-    rows, columns = given.shape
+def by_row(module: Any, bits: int, weight: Any, block: int, symmetric: bool) -> tuple[Any, ...]:
+    rows, columns = weight.shape
     blocks, packing = -(-rows // block), 8 // bits
     target = np.zeros(-(-rows * columns // packing), np.uint8)
     zeros = np.zeros(-(-blocks * columns // packing), np.uint8)
-    scales = np.zeros((blocks, columns), given.dtype)
+    scales = np.zeros((blocks, columns), weight.dtype)
     function = getattr(module, f"quantize_qdq_matmul_{bits}bits")
-    signed = function(target, given, scales, zeros, block, columns, rows, symmetric)
+    signed = function(target, weight, scales, zeros, block, columns, rows, symmetric)
     return signed, unpacked(target, bits, rows * columns), scales, unpacked(zeros, bits, blocks * columns)
 
 
@@ -95,20 +93,20 @@ def test_blocks_of_rows_are_those_of_the_official_package(dtype, symmetric) -> N
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_two_bits_in_rows_are_close_to_the_weights(symmetric) -> None:
     """The official package writes beyond its arrays here, so that there is nothing to compare with."""
-    given = weights(64, 8, np.float32)
-    signed, values, scales, zeros = by_row(ours(), 2, given, 16, symmetric)
+    weight = weights(64, 8, np.float32)
+    signed, values, scales, zeros = by_row(ours(), 2, weight, 16, symmetric)
     values = values.reshape(64, 8).astype(int)
     zero = zeros.reshape(4, 8).astype(int).repeat(16, 0)
     values = np.where(values > 1, values - 4, values) if signed else values - zero
     scale = scales.repeat(16, 0)
     # The largest element of a symmetric block may be twice the largest that 2 signed bits reach.
-    assert np.all(np.abs(values * scale - given) <= np.abs(scale) * (1.001 if symmetric else 0.501))
+    assert np.all(np.abs(values * scale - weight) <= np.abs(scale) * (1.001 if symmetric else 0.501))
 
 
-def bnb4(module: Any, given: Any, block: int, kind: int) -> tuple[Any, ...]:
-    target = np.zeros(-(-given.size // 2), np.uint8)
-    largest = np.zeros(-(-given.size // block), given.dtype)
-    assert module.quantize_matmul_bnb4(target, given, largest, block, kind, *given.shape) is None
+def bnb4(module: Any, weight: Any, block: int, kind: int) -> tuple[Any, ...]:
+    target = np.zeros(-(-weight.size // 2), np.uint8)
+    largest = np.zeros(-(-weight.size // block), weight.dtype)
+    assert module.quantize_matmul_bnb4(target, weight, largest, block, kind, *weight.shape) is None
     return target, largest
 
 
@@ -123,11 +121,11 @@ def test_codes_of_bitsandbytes_are_those_of_the_official_package(dtype, kind) ->
 @pytest.mark.official
 @pytest.mark.slow
 def test_large_weights_are_quantized_in_parts() -> None:
-    given = RNG.standard_normal((4096, 2048)).astype(np.float32)
+    weight = RNG.standard_normal((4096, 2048)).astype(np.float32)
     for symmetric in (True, False):
-        assert_same(by_column, 4, given, 32, symmetric)
+        assert_same(by_column, 4, weight, 32, symmetric)
     for kind in (0, 1):
-        assert_same(bnb4, given, 64, kind)
+        assert_same(bnb4, weight, 64, kind)
 
 
 class TestMistakes:

@@ -1,7 +1,5 @@
 """`InferenceSession`: runs over `OrtValue` and over vectors of values, on the official package and on zrt's."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`InferenceSession`: the same calls on the official package and on zrt's."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import gc
@@ -121,7 +119,7 @@ def test_unknown_names_are_refused(
 
 @pytest.mark.parametrize(("names", "options"), [("z", None), ([1], None), (1, None), (None, 1), (None, {})])
 def test_run_refuses_wrong_types(add: Any, names: Any, options: Any) -> None:
-    for method in (add.run, lambda *given: add.run_async(*given[:2], None, None, given[2])):
+    for method in (add.run, lambda *arguments: add.run_async(*arguments[:2], None, None, arguments[2])):
         with pytest.raises(TypeError):
             method(names, FEEDS, options)
 
@@ -139,8 +137,8 @@ class TestLoading:
     def test_path_and_bytes(self, ort: Any, tmp_path: Path) -> None:
         path = tmp_path / "é a.onnx"
         path.write_bytes(model())
-        for given in (path, str(path), model()):
-            assert lists(ort.InferenceSession(given).run(None, FEEDS)) == [TWOS]
+        for source in (path, str(path), model()):
+            assert lists(ort.InferenceSession(source).run(None, FEEDS)) == [TWOS]
 
     def test_file_that_is_not_there(self, ort: Any, state: Any, tmp_path: Path, capsys: Any, refused: Any) -> None:
         path = tmp_path / "none.onnx"
@@ -151,9 +149,9 @@ class TestLoading:
     def test_file_that_is_no_model(self, ort: Any, state: Any, tmp_path: Path, refused: Any) -> None:
         path = tmp_path / "junk.onnx"
         path.write_bytes(b"junk" * 100)
-        for given in (path, tmp_path):
-            with refused(state.InvalidProtobuf, "[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : ", str(given)):
-                ort.InferenceSession(given)
+        for source in (path, tmp_path):
+            with refused(state.InvalidProtobuf, "[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : ", str(source)):
+                ort.InferenceSession(source)
         path.write_bytes(b"")
         with refused(state.Fail, "[ONNXRuntimeError] : 1 : FAIL : ", str(path)):
             ort.InferenceSession(path)
@@ -174,16 +172,15 @@ class TestLoading:
             ort.InferenceSession(data)
 
     @pytest.mark.parametrize(
-        "given", [bytearray(model()), memoryview(model()), None, 5, onnx.load_from_string(model())]
+        "source", [bytearray(model()), memoryview(model()), None, 5, onnx.load_from_string(model())]
     )
-    def test_other_types_are_refused(self, ort: Any, given: Any) -> None:
-        message = f"Unable to load from type '{type(given)}'"
+    def test_other_types_are_refused(self, ort: Any, source: Any) -> None:
+        message = f"Unable to load from type '{type(source)}'"
         with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
-            ort.InferenceSession(given)
+            ort.InferenceSession(source)
 
     @pytest.mark.parametrize(
-        "wrong",
-        [{"path_or_bytes": ""}, {"sess_options": 1}, {"disabled_optimizers": 1}, {"disabled_optimizers": [1]}],
+        "wrong", [{"path_or_bytes": ""}, {"sess_options": 1}, {"disabled_optimizers": 1}, {"disabled_optimizers": [1]}]
     )
     def test_wrong_arguments_are_refused(self, ort: Any, wrong: dict[str, Any]) -> None:
         with pytest.raises(TypeError):
@@ -229,8 +226,8 @@ def test_subclass_can_pickle_itself_by_its_model(ort: Any) -> None:
         def __setstate__(self, data: bytes) -> None:
             self.__init__(data)
 
-    made = copy.deepcopy(Pickled(model()))
-    assert lists(made.run(None, FEEDS)) == [TWOS]
+    copied = copy.deepcopy(Pickled(model()))
+    assert lists(copied.run(None, FEEDS)) == [TWOS]
 
 
 def test_session_options_serve_several_sessions(ort: Any, options: Any) -> None:
@@ -245,8 +242,8 @@ def test_session_runs_on_many_threads(two: Any) -> None:
     def run(number: int) -> bool:
         x = np.full(number % 5 + 1, number, np.float32)
         names = (None, ["b", "a"], ["b"])[number % 3]
-        found = two.run(names, {"x": x.tolist() if number % 7 == 0 else x})
-        return found[-1 if names is None else 0].tolist() == (-x).tolist()
+        results = two.run(names, {"x": x.tolist() if number % 7 == 0 else x})
+        return results[-1 if names is None else 0].tolist() == (-x).tolist()
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(run, range(200)))
@@ -325,8 +322,8 @@ def test_methods_have_the_official_arguments(ort: Any) -> None:
     official = pytest.importorskip("onnxruntime").InferenceSession
     for name in dir(official):
         if not name.startswith("_") or name == "__init__":
-            found, wanted = (inspect.signature(getattr(kind, name)) for kind in (ort.InferenceSession, official))
-            assert [(each.name, each.kind, each.default) for each in found.parameters.values()] == [
+            own, wanted = (inspect.signature(getattr(kind, name)) for kind in (ort.InferenceSession, official))
+            assert [(each.name, each.kind, each.default) for each in own.parameters.values()] == [
                 (each.name, each.kind, each.default) for each in wanted.parameters.values()
             ], name
     assert issubclass(ort.InferenceSession, ort.InferenceSession.__mro__[1])
@@ -358,8 +355,8 @@ class TestAsync:
         names, feeds, user_data, *options = arguments
         assert session.run_async(names, feeds, callback, user_data, *options) is None
         assert done.wait(30)
-        found: tuple[Any, ...] = calls[0]
-        return found
+        call: tuple[Any, ...] = calls[0]
+        return call
 
     @pytest.mark.parametrize("feed", [ONES, [[1, 1, 1, 1]]])
     def test_callback_gets_the_results(self, ort: Any, session: Any, feed: Any) -> None:

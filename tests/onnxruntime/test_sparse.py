@@ -1,7 +1,5 @@
 """`SparseTensor`: its formats, views and refusals."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

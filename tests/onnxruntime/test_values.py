@@ -1,7 +1,5 @@
 """`OrtValue`: what it is made of, what it tells, whose memory it shares, and how long that lives."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle
@@ -193,7 +191,7 @@ def test_numpy_of_float8_is_bytes(ort) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "given", "data_type", "nbytes"),
+    ("shape", "data", "data_type", "nbytes"),
     [
         ([2, 3], np.float32, "tensor(float)", 24),
         ((2, 3), np.dtype("int64"), "tensor(int64)", 48),
@@ -207,15 +205,15 @@ def test_numpy_of_float8_is_bytes(ort) -> None:
         ([2], True, "tensor(float)", 8),
     ],
 )
-def test_value_of_a_shape_and_a_type(ort, shape, given, data_type, nbytes) -> None:
-    value = ort.OrtValue.ortvalue_from_shape_and_type(shape, given)
+def test_value_of_a_shape_and_a_type(ort, shape, data, data_type, nbytes) -> None:
+    value = ort.OrtValue.ortvalue_from_shape_and_type(shape, data)
     assert value.shape() == [int(dim) for dim in shape]
     assert value.data_type() == data_type
     assert value.tensor_size_in_bytes() == nbytes
 
 
 @pytest.mark.parametrize(
-    ("shape", "given", "error"),
+    ("shape", "data", "error"),
     [
         ([-1], np.float32, RuntimeError),
         ([1 << 40, 1 << 40], np.float32, RuntimeError),
@@ -234,9 +232,9 @@ def test_value_of_a_shape_and_a_type(ort, shape, given, data_type, nbytes) -> No
         ([2], ml_dtypes.bfloat16, RuntimeError),
     ],
 )
-def test_value_of_a_wrong_shape_or_type_raises(ort, shape, given, error) -> None:
+def test_value_of_a_wrong_shape_or_type_raises(ort, shape, data, error) -> None:
     with pytest.raises(error):
-        ort.OrtValue.ortvalue_from_shape_and_type(shape, given)
+        ort.OrtValue.ortvalue_from_shape_and_type(shape, data)
 
 
 def test_update_inplace_takes_another_value_of_the_same_size(ort) -> None:
@@ -280,9 +278,9 @@ def test_update_inplace_reads_no_other_memory_and_leaves_read_only_memory_alone(
 
 
 def test_constructor_takes_the_extension_module_s_value(ort, state, refused) -> None:
-    made = state.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32), state.OrtDevice(0, 0, 0))
-    assert ort.OrtValue(made).shape() == [2]
-    assert ort.OrtValue(made).data_ptr() == made.data_ptr()
+    value = state.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32), state.OrtDevice(0, 0, 0))
+    assert ort.OrtValue(value).shape() == [2]
+    assert ort.OrtValue(value).data_ptr() == value.data_ptr()
     with refused(ValueError, "ortvalue", "int"):
         ort.OrtValue(3)
     with pytest.raises(TypeError):
@@ -358,12 +356,12 @@ COUNT = np.arange(4, dtype=np.float32)
 
 @pytest.fixture
 def vector(ort, state) -> Any:
-    made = state.OrtValueVector()
-    made.push_back(ort.OrtValue.ortvalue_from_numpy(COUNT)._ortvalue)
-    made.push_back(np.zeros(3, np.int64).__dlpack__())
-    made.push_back(np.array([1], np.uint8).__dlpack__(), True)
-    made.push_back(dlpack_tensor=np.zeros((2, 2), np.float32).__dlpack__(), is_bool_tensor=False)
-    return made
+    vector = state.OrtValueVector()
+    vector.push_back(ort.OrtValue.ortvalue_from_numpy(COUNT)._ortvalue)
+    vector.push_back(np.zeros(3, np.int64).__dlpack__())
+    vector.push_back(np.array([1], np.uint8).__dlpack__(), True)
+    vector.push_back(dlpack_tensor=np.zeros((2, 2), np.float32).__dlpack__(), is_bool_tensor=False)
+    return vector
 
 
 def test_vector_is_a_sequence_of_values(vector) -> None:
@@ -407,16 +405,16 @@ def test_vector_refuses_wrong_indices(vector, state) -> None:
 
 def test_vector_takes_a_batch_over_the_memory_of_others(state) -> None:
     array = np.arange(4, dtype=np.float32)
-    made = state.OrtValueVector()
+    vector = state.OrtValueVector()
     device = state.OrtDevice(0, 0, 0)
     types = [np.float32, np.dtype("float32")]
-    made.push_back_batch([array, array], [array.ctypes.data] * 2, types, [[4], [2, 2]], [device] * 2)
-    assert [each.shape() for each in made] == [[4], [2, 2]]
-    assert all(each.data_ptr() == array.ctypes.data for each in made)
+    vector.push_back_batch([array, array], [array.ctypes.data] * 2, types, [[4], [2, 2]], [device] * 2)
+    assert [each.shape() for each in vector] == [[4], [2, 2]]
+    assert all(each.data_ptr() == array.ctypes.data for each in vector)
     with pytest.raises(RuntimeError, match="type"):
-        made.push_back_batch([array], [array.ctypes.data], ["no type"], [[4]], [device])
+        vector.push_back_batch([array], [array.ctypes.data], ["no type"], [[4]], [device])
     with pytest.raises(IndexError, match=r"number|vector"):
-        made.push_back_batch([array], [], [np.float32], [[4]], [device])
+        vector.push_back_batch([array], [], [np.float32], [[4]], [device])
 
 
 def test_copy_tensors_refuses_wrong_arguments(ort) -> None:
@@ -466,7 +464,7 @@ def test_value_keeps_the_array_alive_and_no_longer(ort) -> None:
 @ours
 def test_values_of_other_sources_keep_their_memory_alive(ort, state) -> None:
     array = np.arange(100000, dtype=np.uint16)
-    made = [
+    values = [
         ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.copy(), 4).numpy(),
         ort.OrtValue.from_dlpack(array.copy()).numpy(),
         np.from_dlpack(ort.OrtValue.ortvalue_from_numpy(array.copy())),
@@ -475,8 +473,8 @@ def test_values_of_other_sources_keep_their_memory_alive(ort, state) -> None:
     vector = state.OrtValueVector()
     vector.push_back_batch([held], [held.ctypes.data], [np.uint16], [[100000]], [state.OrtDevice(0, 0, 0)])
     del held
-    made.append(vector[0].numpy())
+    values.append(vector[0].numpy())
     del vector
     gc.collect()
-    for each in made:
+    for each in values:
         np.testing.assert_array_equal(each, array)

@@ -1,7 +1,5 @@
 """The project `nix/zrt-onnxruntime`: a wheel that takes the place of the official package."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -52,9 +50,9 @@ def test_wheel_is_a_distribution_of_the_official_name_and_the_engine_s_version(t
     assert wheel.name == f"onnxruntime-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    [found] = metadata.distributions(path=[str(tmp_path)])
-    assert (found.name, found.version, found.requires) == ("onnxruntime", version, ["zrt-onnx"])
-    assert {str(file) for file in found.files or [] if ".dist-info" not in str(file)} == {"onnxruntime/__init__.py"}
+    [installed] = metadata.distributions(path=[str(tmp_path)])
+    assert (installed.name, installed.version, installed.requires) == ("onnxruntime", version, ["zrt-onnx"])
+    assert {str(file) for file in installed.files or [] if ".dist-info" not in str(file)} == {"onnxruntime/__init__.py"}
 
 
 @pytest.mark.skipif(library().path is None, reason="this zrt has a library of its own")

@@ -1,7 +1,5 @@
 """Compares the interface of the official package with that of zrt's, name by name and argument by argument."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re
@@ -43,8 +41,8 @@ class Parameter:
 
 def documented(doc: str | None, name: str) -> list[list[Parameter]]:
     """The arguments in each signature that pybind11 wrote into a docstring."""
-    found = re.findall(rf"^(?:\d+\. )?{re.escape(name)}\((.*)\) -> ", doc or "", re.MULTILINE)
-    return [[_parameter(part) for part in _split(text)] for text in found]
+    signatures = re.findall(rf"^(?:\d+\. )?{re.escape(name)}\((.*)\) -> ", doc or "", re.MULTILINE)
+    return [[_parameter(part) for part in _split(text)] for text in signatures]
 
 
 def _split(text: str) -> list[str]:
@@ -87,8 +85,8 @@ def inspected(function: Any) -> list[Parameter]:
 def signatures(function: Any, name: str, method: bool) -> list[list[Parameter]]:
     """The arguments of each overload; none where nothing tells them."""
     of_python = isinstance(function, types.FunctionType)
-    found = [inspected(function)] if of_python else documented(function.__doc__, name)
-    return [parameters[1:] if method else parameters for parameters in found]
+    signatures = [inspected(function)] if of_python else documented(function.__doc__, name)
+    return [parameters[1:] if method else parameters for parameters in signatures]
 
 
 def compared(label: str, theirs: list[Parameter], ours: Any, method: bool, any_keyword: bool = False) -> Iterator[str]:
@@ -170,18 +168,18 @@ def _settable(member: Any) -> bool:
 
 def members(kind: type) -> dict[str, Any]:
     """The members that a class and its bases of the same package define."""
-    found: dict[str, Any] = {}
+    modules: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith(OFFICIAL):
-            found |= vars(base)
+            modules |= vars(base)
     private = re.compile(r"_[^_]")
-    return {name: each for name, each in found.items() if name not in IGNORED and not private.match(name)}
+    return {name: each for name, each in modules.items() if name not in IGNORED and not private.match(name)}
 
 
 def public_names(module: Any) -> dict[str, Any]:
     """The names of a module but for private ones and those that it imported from elsewhere."""
-    found = {name: each for name, each in vars(module).items() if not name.startswith("_") or name == "__version__"}
-    return {name: each for name, each in found.items() if _is_theirs(each)}
+    members = {name: each for name, each in vars(module).items() if not name.startswith("_") or name == "__version__"}
+    return {name: each for name, each in members.items() if _is_theirs(each)}
 
 
 def _is_theirs(thing: Any) -> bool:

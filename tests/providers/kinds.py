@@ -1,7 +1,5 @@
 """The typed providers, and values that their fields take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from zrt import providers
@@ -13,15 +11,13 @@ FIELDS = [(kind, name, option) for kind in KINDS for name, option in kind.option
 
 # By the type that the guide names: a value, its string, a wrong value, and a part of the error about it.
 _SAMPLES: dict[str, tuple[Any, str, Any, str]] = {
-    "int": (2, "2", "2", "expected an int, got str"),
-    "bytes": (2**40, str(2**40), -1, "-1 is not between"),
-    "str": ("a", "a", 5, "expected a str, got int"),
-    "path": ("a/b", "a/b", 5, "expected a path, got int"),
+    "int": (2, "2", "2", "expected an int, got str"), "bytes": (2**40, str(2**40), -1, "-1 is not between"),
+    "str": ("a", "a", 5, "expected a str, got int"), "path": ("a/b", "a/b", 5, "expected a path, got int"),
     "address": (4096, "4096", 0, "0 is not between"),
     "list of str": (["a", "b"], "a,b", 5, "expected a list of names, got int"),
     "dict or JSON": ({"a": 1}, '{"a": 1}', 5, "expected a str, got int"),
     "bool": (True, "1", 1, "expected True or False, got int"),
-}
+}  # fmt: skip
 _OWN_WAY = {
     ("OpenVINO", "context"): "0x1000",
     ("WebGPU", "force_cpu_node_names"): "a\nb",

@@ -1,7 +1,5 @@
 """Adding each provider to session options: the C function, its arguments, and the errors of the library."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

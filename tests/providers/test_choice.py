@@ -1,7 +1,5 @@
 """The forms of `providers=`, their options, and the providers of the library and this machine."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The provider of each node, and sessions that refuse the fallback to the CPU."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

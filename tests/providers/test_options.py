@@ -1,7 +1,5 @@
 """The fields of the typed providers: their values, their strings, and their errors."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 import gc
 import weakref
@@ -176,10 +174,7 @@ class TestFunctions:
 
     def test_error_of_a_chosen_provider_is_raised(self, plugin, negate):
         with pytest.raises(EpFailError, match="was told to refuse the session"):
-            negate(
-                lambda devices, metadata: [plugin.own],
-                config_entries={"ep.zrttestprovider.refuse": "1"},
-            )
+            negate(lambda devices, metadata: [plugin.own], config_entries={"ep.zrttestprovider.refuse": "1"})
 
     def test_function_may_load_a_session(self, plugin, negate):
         def policy(devices, metadata):

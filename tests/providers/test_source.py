@@ -1,7 +1,5 @@
 """The fields are the keys of ONNX Runtime's own source, where `ZRT_ORT_SOURCE` names a tree of it."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Hypothesis strategies of arbitrary arguments: feeds, shapes, dtypes, and objects whose attributes lie."""
 
-from __future__ import annotations
-
 import array as array_module
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -86,8 +84,8 @@ class Raising:
 class Giving:
     """Returns its argument when it is converted to an array."""
 
-    def __init__(self, given: Any) -> None:
-        self.given = given
+    def __init__(self, thing: Any) -> None:
+        self.given = thing
 
     def __array__(self, *_: object, **__: object) -> Any:
         return self.given
@@ -192,23 +190,23 @@ def arrays(draw: Callable[..., Any]) -> np.ndarray:
         dtype, shape = np.dtype(np.float32), draw(st.sampled_from([(2, 4), (4, 2), (3, 4), (0, 4), (8, 8), (2, 4, 1)]))
     else:
         dtype, shape = draw(DTYPES), draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
-    made = np.zeros(shape, dtype)
+    array = np.zeros(shape, dtype)
     for change in draw(st.lists(st.sampled_from("tsnrbzf"), max_size=3)):
         if change == "t":
-            made = made.T
-        elif change == "s" and made.ndim:
-            made = made[:: draw(st.sampled_from([1, 2, -1]))]
-        elif change == "n" and made.dtype.kind in "fiu":
-            made = made.astype(made.dtype.newbyteorder())
+            array = array.T
+        elif change == "s" and array.ndim:
+            array = array[:: draw(st.sampled_from([1, 2, -1]))]
+        elif change == "n" and array.dtype.kind in "fiu":
+            array = array.astype(array.dtype.newbyteorder())
         elif change == "r":
-            made.setflags(write=False)
+            array.setflags(write=False)
         elif change == "b":
-            made = np.broadcast_to(made, (2, *made.shape))
-        elif change == "z" and made.ndim:
-            made = made[..., :4]
+            array = np.broadcast_to(array, (2, *array.shape))
+        elif change == "z" and array.ndim:
+            array = array[..., :4]
         elif change == "f":
-            made = np.asfortranarray(made)
-    return made
+            array = np.asfortranarray(array)
+    return array
 
 
 SCALARS = st.one_of(
@@ -235,12 +233,7 @@ ANY_FEEDS = st.one_of(
     st.lists(FEED, min_size=2, max_size=2),
     st.lists(FEED, max_size=3),
     st.builds(LongSequence, st.lists(FEED, max_size=3), st.integers(0, 3)),
-    st.builds(
-        OddMapping,
-        st.dictionaries(NAMES, FEED, max_size=3),
-        st.lists(NAMES, max_size=3),
-        st.integers(0, 3),
-    ),
+    st.builds(OddMapping, st.dictionaries(NAMES, FEED, max_size=3), st.lists(NAMES, max_size=3), st.integers(0, 3)),
     FEED,
 )
 

@@ -1,7 +1,5 @@
 """Bad arguments for calls of several areas: feeds, models, options, sessions, memories."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,10 +137,7 @@ SAMPLES = [
 
 READ_ONLY = np.frombuffer(bytes(32), np.float32).reshape(2, 4)
 
-RUNS = [
-    *each(Kind.WRONG_VALUE, "runs", -1, 2**70),
-    *wrong_types("runs", 1.5, None),
-]
+RUNS = [*each(Kind.WRONG_VALUE, "runs", -1, 2**70), *wrong_types("runs", 1.5, None)]
 
 OUTPUT_NAMES = [
     Bad(Kind.UNKNOWN_NAME, lambda w: ["q"], "outputs", "'q'", "'z'"),
@@ -326,9 +321,7 @@ MEMORY = [
     Bad(Kind.WRONG_TYPE, lambda w: 5, "int"),
 ]
 
-FLAG = [
-    *wrong_types("True or False", 1, "yes"),
-]
+FLAG = [*wrong_types("True or False", 1, "yes")]
 
 ALLOCATOR = [
     Bad(Kind.CLOSED, lambda w: closed(w.session.allocator()), "Allocator is closed"),

@@ -1,7 +1,5 @@
 """Fixtures of the robustness tests: scripts run in processes of their own, so that a crash is only an exit status."""
 
-from __future__ import annotations
-
 import gc
 import signal
 import subprocess

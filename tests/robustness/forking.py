@@ -1,7 +1,5 @@
 """Forks for scripts, with children that end in a bounded time."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

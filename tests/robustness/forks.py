@@ -3,8 +3,6 @@
 Argument 1 is the number of threads of the sessions.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys

@@ -1,7 +1,5 @@
 """Models whose runs take long or do not end, for the scripts of test_bridge.py; argument 1 is the thread count."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One of every object that can be held, each with a check; for the scripts of these tests."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names that the scripts of the robustness tests import: those of `sums`. A failure in a thread fails the script."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import sys

@@ -1,7 +1,5 @@
 """Races between threads. A thread that raises or hangs fails the test."""
 
-from __future__ import annotations
-
 import threading
 
 import zrt

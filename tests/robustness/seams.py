@@ -1,7 +1,5 @@
 """Options, models and callbacks that test_seams.py and its scripts share."""
 
-from __future__ import annotations
-
 import logging
 import threading
 
@@ -13,10 +11,7 @@ from tests.support import models
 
 W = np.arange(1024, dtype=np.float32)
 WEIGHTED = models.build(
-    [models.node("Add", ["x", "w"], ["y"])],
-    [models.tensor("x", 1, [1024])],
-    [models.tensor("y", 1, [1024])],
-    {"w": W},
+    [models.node("Add", ["x", "w"], ["y"])], [models.tensor("x", 1, [1024])], [models.tensor("y", 1, [1024])], {"w": W}
 )
 LOGGED = logging.getLogger("zrt.test")
 LOGGED.propagate = False

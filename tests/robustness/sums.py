@@ -1,7 +1,5 @@
 """The model z = x + y over float32 [n], its feeds, and objects over it, each ready to run."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import zrt

@@ -11,8 +11,6 @@ Each module of `mistakes` holds the rows of an area:
 - `CANNOT_FAIL`: reasons why calls have no bad input, each with the names of the calls.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 `table.py` assembles the table.
 """
 
-from __future__ import annotations
-
 import enum
 import inspect
 from collections.abc import Iterator
@@ -48,8 +46,8 @@ def public_calls() -> Iterator[str]:
 
 def methods(name: str, kind: type) -> Iterator[str]:
     own = [base for base in kind.__mro__ if base.__module__.split(".")[0] == "zrt"]
-    found = {attribute for base in own for attribute in vars(base)}
-    for attribute in sorted(found):
+    attributes = {attribute for base in own for attribute in vars(base)}
+    for attribute in sorted(attributes):
         item = inspect.getattr_static(kind, attribute)
         callable_ = inspect.isroutine(item) or isinstance(item, (property, classmethod, staticmethod))
         # Python itself implements the calls of enumerations.

@@ -1,7 +1,5 @@
 """Submitted runs and log lines while threads race, objects are dropped, the process forks or ends."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 
@@ -31,9 +29,8 @@ def test_runs_survive(child: Child, threads: int, script: str) -> None:
 @both
 def test_process_ends_while_a_stopped_loop_has_runs(child: Child, threads: int) -> None:
     """It waits for the endless run to be terminated, and not for a loop that takes nothing."""
-    begun = time.monotonic()
-    child("bridge/stopped_loop.py", arguments=[threads])
-    assert time.monotonic() - begun < async_runs.EXIT_PATIENCE
+    script_ended = float(child("bridge/stopped_loop.py", arguments=[threads]))
+    assert time.monotonic() - script_ended < async_runs.EXIT_PATIENCE
 
 
 @both

@@ -1,7 +1,5 @@
 """Feeds with side effects when they are read, and memory that changes while it is in use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

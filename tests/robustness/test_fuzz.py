@@ -1,7 +1,5 @@
 """Arbitrary arguments give a right result, an error of zrt, or the caller's own exception."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,20 +81,13 @@ def test_binding_and_values_with_any_arguments(
 ) -> None:
     binding = session.binding()
     for attempt in (
-        lambda: binding.bind_input(name, feed),
-        lambda: binding.bind_output(output, place),
-        lambda: binding.bind_input("x", feed),
-        lambda: binding.bind_input("y", feed),
-        lambda: binding.bind_output("z", place),
-        binding.run,
-        binding.numpy,
-        lambda: zrt.copy(feed, place),
-        lambda: zrt.copy(place, feed),
-        lambda: zrt.Value.from_array(feed).numpy(),
-        lambda: zrt.Value.from_packed(feed, "int4", (2, 4)),
-        lambda: zrt.Value.from_packed(place, name, output),
+        lambda: binding.bind_input(name, feed), lambda: binding.bind_output(output, place),
+        lambda: binding.bind_input("x", feed), lambda: binding.bind_input("y", feed),
+        lambda: binding.bind_output("z", place), binding.run, binding.numpy, lambda: zrt.copy(feed, place),
+        lambda: zrt.copy(place, feed), lambda: zrt.Value.from_array(feed).numpy(),
+        lambda: zrt.Value.from_packed(feed, "int4", (2, 4)), lambda: zrt.Value.from_packed(place, name, output),
         lambda: zrt.Buffer(feed, place),
-    ):
+    ):  # fmt: skip
         with typed_errors:
             attempt()
     works(session)
@@ -107,11 +98,9 @@ def test_binding_and_values_with_any_arguments(
 def test_lanes_with_any_shapes(session: zrt.Session, shapes: Any, output_shapes: Any, index: Any) -> None:
     dynamic = zrt.DynamicRuntime(session, max_buckets=2)
     for attempt in (
-        lambda: session.lane(shapes, output_shapes),
-        lambda: session.lane(shapes),
-        lambda: dynamic.lane(shapes, index, output_shapes),
-        lambda: dynamic.lane(shapes),
-    ):
+        lambda: session.lane(shapes, output_shapes), lambda: session.lane(shapes),
+        lambda: dynamic.lane(shapes, index, output_shapes), lambda: dynamic.lane(shapes),
+    ):  # fmt: skip
         with typed_errors:
             lane = attempt()
             for view in lane.inputs.values():
@@ -133,11 +122,9 @@ def test_lanes_with_any_shapes(session: zrt.Session, shapes: Any, output_shapes:
 @given(shape=st.one_of(SHAPE, JSON), dtype=st.one_of(DTYPES, JSON, st.sampled_from(list(zrt.ElementType))))
 def test_allocation_with_any_shape_and_dtype(session: zrt.Session, shape: Any, dtype: Any) -> None:
     for attempt in (
-        lambda: zrt.Buffer(shape, dtype).array,
-        lambda: zrt.Value.allocate(shape, dtype).numpy(),
-        lambda: zrt.Value.from_buffer(zrt.Buffer(shape, dtype)).numpy(),
-        lambda: zrt.ElementType.of(dtype),
-    ):
+        lambda: zrt.Buffer(shape, dtype).array, lambda: zrt.Value.allocate(shape, dtype).numpy(),
+        lambda: zrt.Value.from_buffer(zrt.Buffer(shape, dtype)).numpy(), lambda: zrt.ElementType.of(dtype),
+    ):  # fmt: skip
         with typed_errors:
             attempt()
     works(session)

@@ -1,7 +1,5 @@
 """Mutated models are refused or run; a crash is accepted only where onnxruntime itself crashes."""
 
-from __future__ import annotations
-
 import random
 import sys
 

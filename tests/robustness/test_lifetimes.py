@@ -1,7 +1,5 @@
 """Objects may be dropped in any order, up to the end of the interpreter, and are not copyable."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

@@ -1,7 +1,5 @@
 """Objects that are made and dropped leak no memory, and every failed allocation raises."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

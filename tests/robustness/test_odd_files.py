@@ -1,7 +1,5 @@
 """Paths that are not regular files, and full disks: nothing is lost, and incomplete files raise an error."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat
@@ -34,8 +32,8 @@ def test_special_file_is_not_replaced(write: str, kind: str, tmp_path: Path) -> 
     """A root user who writes to /dev/null would otherwise replace it by a file."""
     place = tmp_path / "place.onnx"
     if kind == "socket":
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(os.path.relpath(place))
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(os.path.relpath(place))
     else:
         pipe = place if kind == "fifo" else tmp_path / "pipe"
         os.mkfifo(pipe)

@@ -1,7 +1,5 @@
 """No function writes over the model that it reads, nor over the file of its weights, under this or another name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Forks and several interpreters: the parent goes on, and the child neither hangs nor crashes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

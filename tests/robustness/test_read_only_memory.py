@@ -1,7 +1,5 @@
 """Read-only memory of the caller's is never written, not through an output that is an input as well either."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Combinations of areas: values, weights, threads, logs and policies in every kind of run."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import gc

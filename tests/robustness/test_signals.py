@@ -1,7 +1,5 @@
 """Ctrl-C at any moment: KeyboardInterrupt is raised after the run, and all objects still work."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.robustness.conftest import Child

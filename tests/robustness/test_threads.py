@@ -3,8 +3,6 @@
 The tests do not depend on timing: threads wait for each other, and races are repeated many times.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 import threading
@@ -169,10 +167,7 @@ def use_binding(it: zrt.IoBinding) -> None:
 # Makes an object over a session, and uses it with that session.
 CLOSED: dict[str, tuple[Any, Any]] = {
     "lane": (lane, lambda one, it: use_lane(it)),
-    "left": (
-        lambda one: lane(one, outputs=zrt.LaneMemory.left()),
-        lambda one, it: ran(it, lambda it: it.outputs["z"]),
-    ),
+    "left": (lambda one: lane(one, outputs=zrt.LaneMemory.left()), lambda one, it: ran(it, lambda it: it.outputs["z"])),
     "binding": (binding, lambda one, it: use_binding(it)),
     "prepared": (lambda one: one.prepare(FEEDS), lambda one, it: same(it.run()[0], SUM)),
     "value": (lambda one: value(), lambda one, it: same(it.numpy(), FEEDS["x"])),

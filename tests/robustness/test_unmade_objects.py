@@ -1,7 +1,5 @@
 """An object that no constructor made, such as `Lane.__new__(Lane)`, raises typed errors and takes nothing down."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import traceback
@@ -22,10 +20,10 @@ OPERATORS = ("__enter__", "__getitem__", "__setitem__", "__iter__", "__len__", "
 
 
 def owners() -> list[type]:
-    found = [getattr(zrt, name) for name in zrt.__all__]
+    public = [getattr(zrt, name) for name in zrt.__all__]
     return [
         kind
-        for kind in found
+        for kind in public
         if inspect.isclass(kind) and (issubclass(kind, Single) or kind in (zrt.SessionSpec, zrt.Graph))
     ]
 

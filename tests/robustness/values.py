@@ -1,7 +1,5 @@
 """Values of every kind, and a check of each; for test_lifetimes.py, test_threads.py and their scripts."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -1,7 +1,5 @@
 """Models to score with."""
 
-from __future__ import annotations
-
 from tests.support.models import parse
 
 

@@ -1,7 +1,5 @@
 """A stop in the middle of scoring."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

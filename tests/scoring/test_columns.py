@@ -1,7 +1,5 @@
 """Columns as the inputs of a model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
@@ -23,14 +21,14 @@ def test_array_of_the_right_type_is_not_copied() -> None:
 
 @pytest.mark.parametrize("shape", [(5, 2, 1), (5, 1, 2)])
 def test_row_of_as_many_numbers_is_reshaped(shape: tuple[int, ...]) -> None:
-    found = fit("c", np.ones(shape, np.float32), FLOATS)
-    assert np.shape(found.values) == (5, 2)
-    assert not found.bad
+    fitted = fit("c", np.ones(shape, np.float32), FLOATS)
+    assert np.shape(fitted.values) == (5, 2)
+    assert not fitted.bad
 
 
 def test_rows_of_another_shape_are_bad() -> None:
-    found = fit("c", np.ones((2, 3), np.float32), FLOATS)
-    assert found.bad == {0: "c: shape [3], not shape [2]", 1: "c: shape [3], not shape [2]"}
+    fitted = fit("c", np.ones((2, 3), np.float32), FLOATS)
+    assert fitted.bad == {0: "c: shape [3], not shape [2]", 1: "c: shape [3], not shape [2]"}
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint8, bool, np.float16])
@@ -62,10 +60,10 @@ def test_numbers_that_are_too_large_are_bad() -> None:
     ],
 )
 def test_numbers_that_the_type_does_not_hold_are_bad(values: Any, dtype: Any, bad: list[int]) -> None:
-    for given in (values, values[:, None]):
-        wanted = Wanted("x", np.dtype(dtype), given.shape[1:])
-        assert fit("c", given, wanted).bad == dict.fromkeys(bad, "c: a number is too large")
-        assert fit("c", given[:0], wanted).bad == {}
+    for column in (values, values[:, None]):
+        wanted = Wanted("x", np.dtype(dtype), column.shape[1:])
+        assert fit("c", column, wanted).bad == dict.fromkeys(bad, "c: a number is too large")
+        assert fit("c", column[:0], wanted).bad == {}
 
 
 @pytest.mark.parametrize(
@@ -79,9 +77,9 @@ def test_texts_of_numbers_that_are_too_large_are_bad(text: str, dtype: Any) -> N
 
 
 def test_texts_may_say_infinite() -> None:
-    found = fit_each("c", ["inf", "-Infinity", "nan"], Wanted("x", np.dtype(np.float32), ()))
-    assert not found.bad
-    np.testing.assert_array_equal(found.values, [np.inf, -np.inf, np.nan])
+    fitted = fit_each("c", ["inf", "-Infinity", "nan"], Wanted("x", np.dtype(np.float32), ()))
+    assert not fitted.bad
+    np.testing.assert_array_equal(fitted.values, [np.inf, -np.inf, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -96,21 +94,21 @@ def test_texts_may_say_infinite() -> None:
     ],
 )
 def test_objects_that_are_bad(value: Any, reason: str) -> None:
-    found = fit_each("c", [[1, 2], value, ["3", " 4.5"]], FLOATS)
-    assert found.bad == {1: f"c: {reason}"}
-    assert np.asarray(found.values)[[0, 2]].tolist() == [[1, 2], [3, 4.5]]
+    fitted = fit_each("c", [[1, 2], value, ["3", " 4.5"]], FLOATS)
+    assert fitted.bad == {1: f"c: {reason}"}
+    assert np.asarray(fitted.values)[[0, 2]].tolist() == [[1, 2], [3, 4.5]]
 
 
 def test_rows_of_different_shapes_stay_apart() -> None:
-    found = fit_each("c", [[1.0], [1.0, 2.0], None], OPEN)
-    assert isinstance(found.values, list)
-    assert [None if row is None else row.tolist() for row in found.values] == [[1], [1, 2], None]
-    assert found.bad == {2: "c: it is null"}
+    fitted = fit_each("c", [[1.0], [1.0, 2.0], None], OPEN)
+    assert isinstance(fitted.values, list)
+    assert [None if row is None else row.tolist() for row in fitted.values] == [[1], [1, 2], None]
+    assert fitted.bad == {2: "c: it is null"}
 
 
 def test_columns_side_by_side() -> None:
     one = fit("a", np.array([1, 2]), Wanted("x", np.dtype(np.float32), ()))
     other = fit_each("b", [3, None], Wanted("x", np.dtype(np.float32), ()))
-    found = stack([one, other], FLOATS)
-    assert np.asarray(found.values)[0].tolist() == [1, 3]
-    assert found.bad == {1: "b: it is null"}
+    stacked = stack([one, other], FLOATS)
+    assert np.asarray(stacked.values)[0].tolist() == [1, 3]
+    assert stacked.bad == {1: "b: it is null"}

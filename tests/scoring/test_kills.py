@@ -1,7 +1,5 @@
 """Runs of `zrt score` that are killed anywhere: after ``--resume`` the results are those of a run that was not."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -29,9 +27,9 @@ INSTANTS = os.environ.get("ZRT_KILLS", "100")
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("kills") / "kills.so"
-    subprocess.run([*compiler.command(), "-shared", "-fPIC", "-o", made, HERE / "kills.c", "-ldl"], check=True)
-    return made
+    library = tmp_path_factory.mktemp("kills") / "kills.so"
+    subprocess.run([*compiler.command(), "-shared", "-fPIC", "-o", library, HERE / "kills.c", "-ldl"], check=True)
+    return library
 
 
 @pytest.fixture

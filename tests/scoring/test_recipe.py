@@ -1,7 +1,5 @@
 """The recipe of a run: the files that decide its results."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Data sets of numpy's through models; tests/cli/test_score.py has those of pyarrow."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -48,12 +46,12 @@ COLUMNS = {"x": ["x"], "k": ["k"]}
 @pytest.mark.parametrize(("batch", "size"), [("n", 64), ("n", 1), (7, 64), (1000, 1)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_are_in_order(data: Path, tmp_path: Path, batch: int | str, size: int, threads: int) -> None:
-    made, seen = parts_of(tmp_path), []
-    score(open_source(data, "npz"), scorer(batch, size), COLUMNS, made, threads=threads, progress=seen.append)
-    made.finish()
-    with np.load(tmp_path / "results.npz") as found:
-        assert found["n"].tolist() == list(range(0, 2 * ROWS, 2))
-        np.testing.assert_allclose(found["y"][:, 0], np.arange(ROWS * 3).reshape(-1, 3).sum(axis=1) + 1)
+    parts, seen = parts_of(tmp_path), []
+    score(open_source(data, "npz"), scorer(batch, size), COLUMNS, parts, threads=threads, progress=seen.append)
+    parts.finish()
+    with np.load(tmp_path / "results.npz") as columns:
+        assert columns["n"].tolist() == list(range(0, 2 * ROWS, 2))
+        np.testing.assert_allclose(columns["y"][:, 0], np.arange(ROWS * 3).reshape(-1, 3).sum(axis=1) + 1)
     assert seen == sorted(seen)
     assert seen[-1] == ROWS
     assert sorted(tmp_path.iterdir()) == [data, tmp_path / "results.npz"]
@@ -71,8 +69,8 @@ def test_error_of_a_run_leaves_complete_parts(data: Path, tmp_path: Path, monkey
     folder = tmp_path
     with monkeypatch.context() as patch:
         patch.setattr(Scorer, "run", run)
-        with closing(parts_of(folder)) as made, pytest.raises(zrt.errors.FailError):
-            score(open_source(data, "npz"), scorer(size=16), COLUMNS, made, threads=1)
+        with closing(parts_of(folder)) as parts, pytest.raises(zrt.errors.FailError):
+            score(open_source(data, "npz"), scorer(size=16), COLUMNS, parts, threads=1)
     for refused, message in ((parts_of, "--resume"), (lambda f: parts_of(f, resume=True, recipe="b"), "another run")):
         with pytest.raises(ArgumentError, match=message):
             refused(folder)
@@ -88,7 +86,7 @@ def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatc
     monkeypatch.setattr(parts, "PART_BYTES", 16)
     steps = [function.__code__ for function in (Parts.add, Parts.flush, parts._replace)]
 
-    def interrupts(number: int, made: Parts) -> bool:
+    def interrupts(number: int, parts: Parts) -> bool:
         """Interrupts at that line; False if there are fewer."""
         lines = count(1)
 
@@ -100,7 +98,7 @@ def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatc
         sys.settrace(trace)
         try:
             for row in range(3):
-                made.add(Result(1, {"n": np.array([row])}, bad=[(row, "bad")]))
+                parts.add(Result(1, {"n": np.array([row])}, bad=[(row, "bad")]))
             return False
         except KeyboardInterrupt:
             return True
@@ -115,10 +113,10 @@ def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatc
         interrupted = on_its_own(interrupts, step, made)
         made.flush()
         made.close()
-        found = parts_of(tmp_path / str(step), resume=True)
-        assert [int(number) for file in found.files for number in np.load(file)["n"]] == list(range(found.done))
-        assert [row for row, _ in found.bad] == list(range(found.done))
-    assert found.done == 3
+        resumed = parts_of(tmp_path / str(step), resume=True)
+        assert [int(number) for file in resumed.files for number in np.load(file)["n"]] == list(range(resumed.done))
+        assert [row for row, _ in resumed.bad] == list(range(resumed.done))
+    assert resumed.done == 3
     assert step > 40
 
 
@@ -127,30 +125,30 @@ def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatc
 def test_full_disk_leaves_the_parts(tmp_path: Path, kind: str) -> None:
     results = tmp_path / f"results.{kind}"
     for resume in (False, True):
-        made = Parts(results, kind, {}, resume=resume)
+        parts = Parts(results, kind, {}, resume=resume)
         if not resume:
             for first in (0, 4):
-                made.add(Result(4, {"n": np.arange(first, first + 4)}))
-                made.flush()
+                parts.add(Result(4, {"n": np.arange(first, first + 4)}))
+                parts.flush()
             (tmp_path / f"{results.name}.parts" / "__joined.new").symlink_to("/dev/full")
             with pytest.raises(FileError, match="_joined' cannot be written: "):
-                made.finish()
-            made.close()
-    made.finish()
-    found = np.load(results)
-    assert (found if kind == "npy" else found["n"]).tolist() == list(range(8))
+                parts.finish()
+            parts.close()
+    parts.finish()
+    columns = np.load(results)
+    assert (columns if kind == "npy" else columns["n"]).tolist() == list(range(8))
     assert [file.name for file in tmp_path.iterdir()] == [results.name]
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz"])
 def test_results_whose_rows_have_different_shapes_are_refused(tmp_path: Path, kind: str) -> None:
     """Also in another file: numpy would repeat a row of one element."""
-    made = Parts(tmp_path / f"results.{kind}", kind, {})
-    made.add(Result(2, {"y": np.ones((2, 3))}))
-    made.flush()
-    made.add(Result(2, {"y": np.ones((2, 1))}))
+    parts = Parts(tmp_path / f"results.{kind}", kind, {})
+    parts.add(Result(2, {"y": np.ones((2, 3))}))
+    parts.flush()
+    parts.add(Result(2, {"y": np.ones((2, 1))}))
     with pytest.raises(ArgumentError, match=r"different shapes: {'y': \[3\]} and {'y': \[1\]}"):
-        made.flush()
+        parts.flush()
 
 
 def test_runs_whose_rows_have_different_shapes_are_refused(load: Callable[..., zrt.Session]) -> None:
@@ -169,11 +167,11 @@ def test_runs_whose_rows_have_different_shapes_are_refused(load: Callable[..., z
 
 @pytest.mark.parametrize("name", ["file", "args", "allow_pickle", "a/b"])
 def test_outputs_of_any_name_are_written(tmp_path: Path, name: str) -> None:
-    made = parts_of(tmp_path)
+    parts = parts_of(tmp_path)
     for first in (0, 2):
-        made.add(Result(2, {name: np.arange(first, first + 2)}))
-        made.flush()
-    made.finish()
+        parts.add(Result(2, {name: np.arange(first, first + 2)}))
+        parts.flush()
+    parts.finish()
     assert np.load(tmp_path / "results.npz")[name].tolist() == [0, 1, 2, 3]
 
 
@@ -188,13 +186,13 @@ def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_columns_are_named() -> None:
-    for columns, given, message in (
+    for columns, batch, message in (
         ({"x": ["x"]}, ["x", "z"], "input 'k' has no column; the data set has 'x', 'z'"),
         ({**COLUMNS, "q": ["x"]}, ["x", "k"], "no input 'q'"),
         (COLUMNS, ["x"], "no column 'k'"),
     ):
         with pytest.raises(ArgumentError, match=message):
-            check_columns(scorer(), columns, given)
+            check_columns(scorer(), columns, batch)
 
 
 def test_models_that_take_no_rows_are_refused(load: Callable[..., zrt.Session]) -> None:

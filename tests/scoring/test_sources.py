@@ -1,7 +1,5 @@
 """Pieces of data sets, which several processes may read."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -52,15 +50,15 @@ def test_pieces_have_each_row_once(
     pieces = open_source(path, kind).pieces()
     assert len(pieces) == count
     column = "" if kind == "npy" else "k"
-    found: list[int] = []
+    sizes: list[int] = []
     for piece in pieces:
         # Another process opens the data set itself.
         for chunk in open_source(path, kind).chunks([column], first, 70, piece):
             values: Any = chunk.columns[column]
             assert len(values) == chunk.size <= 70
-            assert chunk.first == first + len(found)
-            found += [int(value) for value in (values if kind in sources.NUMPY else values.to_pylist())]
-    assert found == list(range(first, ROWS))
+            assert chunk.first == first + len(sizes)
+            sizes += [int(value) for value in (values if kind in sources.NUMPY else values.to_pylist())]
+    assert sizes == list(range(first, ROWS))
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy"])
@@ -136,8 +134,8 @@ def test_types_of_texts(tmp_path: Path) -> None:
     }
     lines = [",".join(rows), *(",".join(values) for values in zip(*rows.values(), strict=True))]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    found = open_source(tmp_path / "data.csv", "csv").types(list(rows))
-    assert {name: str(kind) for name, kind in found.items()} == {"whole": "int64", "real": "double"}
+    types = open_source(tmp_path / "data.csv", "csv").types(list(rows))
+    assert {name: str(kind) for name, kind in types.items()} == {"whole": "int64", "real": "double"}
 
 
 def test_piece_of_a_file_that_is_gone(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Fixtures of the tests of serving: models, metrics that count, and a server in a thread."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import threading

@@ -1,7 +1,5 @@
 """`zrt.serving.application` checks its arguments, and makes plain data until it loads."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 import re

@@ -1,7 +1,5 @@
 """The queue gives batches of jobs that fit together, oldest first, and is bounded."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Responses are written as the protocol says."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The clients of others work as they are: tritonclient, and KServe's where it is installed."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Bodies in gzip and deflate are read within a limit."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Requests are read as the protocol says; everything else is refused with a message that names the culprit."""
 
-from __future__ import annotations
-
 import json
 import math
 import struct
@@ -416,8 +414,8 @@ class TestSignature:
         session = load(
             "(float16[n, 3] x, string[m] s) => (float16[n, 3] y, string[m] t) { y = Neg(x) t = Identity(s) }"
         )
-        found = Signature.of(session, "m")
-        assert found.metadata("m", ["1", "2"]) == {
+        signature = Signature.of(session, "m")
+        assert signature.metadata("m", ["1", "2"]) == {
             "name": "m",
             "versions": ["1", "2"],
             "platform": "onnxruntime_onnx",
@@ -430,7 +428,7 @@ class TestSignature:
                 {"name": "t", "datatype": "BYTES", "shape": [-1]},
             ],
         }
-        assert (found.open_batch, found.lanes) == (True, False)
+        assert (signature.open_batch, signature.lanes) == (True, False)
 
     @pytest.mark.parametrize(
         ("text", "is_open"),

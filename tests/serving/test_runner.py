@@ -1,7 +1,5 @@
 """Batches run together where that is right, on lanes where shapes recur, and one job never spoils another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

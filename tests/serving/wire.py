@@ -1,7 +1,5 @@
 """Requests and responses of the Open Inference Protocol, written and read apart from zrt.serving."""
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any
@@ -47,13 +45,13 @@ def to_bytes(array: np.ndarray[Any, Any]) -> bytes:
 def from_bytes(data: bytes, datatype: str, shape: list[int]) -> np.ndarray[Any, Any]:
     if datatype != "BYTES":
         return np.frombuffer(data, DTYPES[datatype]).reshape(shape)
-    found = []
+    fields = []
     while data:
         (size,) = struct.unpack("<I", data[:4])
-        found.append(data[4 : 4 + size].decode())
+        fields.append(data[4 : 4 + size].decode())
         data = data[4 + size :]
-    array = np.empty(len(found), object)
-    array[:] = found
+    array = np.empty(len(fields), object)
+    array[:] = fields
     return array.reshape(shape)
 
 
@@ -71,14 +69,14 @@ def read(body: bytes, json_size: int | None) -> dict[str, np.ndarray[Any, Any]]:
     """The outputs of a response."""
     document = json.loads(body if json_size is None else body[:json_size])
     binary = b"" if json_size is None else body[json_size:]
-    found = {}
+    parts = {}
     for output in document["outputs"]:
         datatype, shape = output["datatype"], output["shape"]
         size = output.get("parameters", {}).get("binary_data_size")
         if size is None:
-            found[output["name"]] = np.array(output["data"], DTYPES[datatype]).reshape(shape)
+            parts[output["name"]] = np.array(output["data"], DTYPES[datatype]).reshape(shape)
         else:
-            found[output["name"]] = from_bytes(binary[:size], datatype, shape)
+            parts[output["name"]] = from_bytes(binary[:size], datatype, shape)
             binary = binary[size:]
     assert not binary
-    return found
+    return parts

@@ -1,7 +1,5 @@
 """Asynchronous runs: `Session.run_async` and `Session.submit`."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import gc
@@ -67,10 +65,7 @@ CASES = {
         },
     ),
     "strided": (models.add(["n"]), {"x": np.arange(8, dtype=np.float32)[::2], "y": np.ones(4, np.float32)}),
-    "values": (
-        models.add(["n"]),
-        {"x": zrt.Value.from_array(FEEDS["x"]), "y": FEEDS["y"]},
-    ),
+    "values": (models.add(["n"]), {"x": zrt.Value.from_array(FEEDS["x"]), "y": FEEDS["y"]}),
 }
 
 
@@ -346,8 +341,8 @@ def test_run_options(loop, endless, add):
 
 
 def test_copied_run_options_have_every_setting():
-    given = {"tag": "t", "log_severity_level": 3, "log_verbosity_level": 2, "config_entries": {"a": "b"}}
-    assert {name: value for name, value in zrt.RunOptions(**given).twin().settings().items() if value} == given
+    fields = {"tag": "t", "log_severity_level": 3, "log_verbosity_level": 2, "config_entries": {"a": "b"}}
+    assert {name: value for name, value in zrt.RunOptions(**fields).twin().settings().items() if value} == fields
     assert zrt.RunOptions().settings().keys() == set(inspect.signature(zrt.RunOptions).parameters)
 
 
@@ -487,11 +482,7 @@ def test_session_closed_during_a_run(loop, add, endless, background):
     lane = loop.lane({"n": (), "x": 4})
     lane.inputs["n"][...], lane.inputs["x"][...] = steps["n"], 0
     prepared = loop.prepare(steps)
-    under_way = [
-        background(lambda: loop.run(steps)[0]),
-        background(prepared.run),
-        background(lane.run),
-    ]
+    under_way = [background(lambda: loop.run(steps)[0]), background(prepared.run), background(lane.run)]
     for job in under_way:
         job.under_way()
     coming = [loop.submit(steps), loop.submit(endless, options=options)]

@@ -1,7 +1,5 @@
 """The compatibility of compiled models: the strings of providers, and their verdicts."""
 
-from __future__ import annotations
-
 import onnx
 import pytest
 

@@ -1,7 +1,5 @@
 """Models compiled ahead of time: by the tests' own provider, and with none that compiles."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from dataclasses import replace
@@ -234,7 +232,12 @@ class TestWeights:
     @locates
     @pytest.mark.parametrize(
         ("place", "cause"),
-        [("here", DTypeError), (("w.bin", "0"), DTypeError), (("w.bin", -1), ArgumentError), (("", 0), ArgumentError)],
+        [
+            ("here", DTypeError),
+            (("w.bin", "0"), DTypeError),
+            (("w.bin", -1), ArgumentError),
+            (("", 0), ArgumentError),
+        ],
         ids=str,
     )
     def test_invalid_place_raises(self, weighty: Path, place: Any, cause: type[Exception]) -> None:

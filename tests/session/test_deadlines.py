@@ -1,7 +1,5 @@
 """Runs with a `timeout`: every way to run ends at its deadline, and the next run works."""
 
-from __future__ import annotations
-
 import asyncio
 import builtins
 import contextlib
@@ -138,7 +136,7 @@ class TestSession:
 
     def test_closing_the_session_leaves_the_deadline(self, loop, endless, background):
         job = background(lambda: loop.run(endless, timeout=0.2))
-        time.sleep(0.05)
+        job.under_way()
         loop.close()
         with pytest.raises(TimeoutError):
             job.result()
@@ -203,8 +201,8 @@ class TestBackground:
             runs = [loop.run_async(SHORT if turn % 2 else endless, timeout=0.05) for turn in range(10)]
             return await asyncio.gather(*runs, return_exceptions=True)
 
-        found = asyncio.run(gather())
-        assert all(isinstance(error, TimeoutError) for error in found[::2])
+        results = asyncio.run(gather())
+        assert all(isinstance(error, TimeoutError) for error in results[::2])
 
     def test_cancelled_run_with_a_deadline_is_cancelled(self, loop, endless):
         future = loop.submit(endless, timeout=60)

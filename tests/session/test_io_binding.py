@@ -1,7 +1,5 @@
 """`IoBinding`: inputs bound by name, runs, lifetimes, threads and errors."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 
@@ -13,13 +11,7 @@ from benches.models import build as bench_models
 from tests.support import models
 from tests.support.arrays import Tracked, f32
 from tests.support.bindings import bind, ran
-from zrt.errors import (
-    ArgumentError,
-    BusyError,
-    DTypeError,
-    TerminatedError,
-    UnsupportedError,
-)
+from zrt.errors import ArgumentError, BusyError, DTypeError, TerminatedError, UnsupportedError
 
 
 class TestInputs:

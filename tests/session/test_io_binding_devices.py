@@ -1,7 +1,5 @@
 """`IoBinding` over memory of the tests' provider on a device: values of other sessions, released in any order."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from typing import Any

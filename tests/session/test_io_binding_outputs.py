@@ -1,7 +1,5 @@
 """The outputs of an `IoBinding`: in memory of the caller, of ONNX Runtime, or of an input."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import threading
@@ -14,14 +12,7 @@ import pytest
 import zrt
 from tests.support.arrays import Tracked, f32
 from tests.support.bindings import bind, ran
-from zrt.errors import (
-    ArgumentError,
-    BusyError,
-    DTypeError,
-    OrtError,
-    ShapeError,
-    UnsupportedError,
-)
+from zrt.errors import ArgumentError, BusyError, DTypeError, OrtError, ShapeError, UnsupportedError
 from zrt.types import ElementType, ValueKind
 
 # Every type that ONNX Runtime has a kernel for.
@@ -133,14 +124,14 @@ class TestOutputs:
         bound = binding.numpy()["y"]
         binding.bind_output("y")
         binding.run()
-        made = binding.outputs()["y"]
+        value = binding.outputs()["y"]
         binding.close()
         relu.close()
         del binding, relu, into
         gc.collect()
         junk = [np.full(2, 9, np.float32) for _ in range(1000)]
         assert alive() is not None
-        assert bound.tolist() == made.numpy().tolist() == [0, 2]
+        assert bound.tolist() == value.numpy().tolist() == [0, 2]
         del junk
 
     def test_results_that_are_read_during_rebinding_keep_their_memory(self, relu):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -106,8 +104,8 @@ class TestForms:
         assert str(mixed().placement()).endswith("\nnodes: " + mixed().placement().reason)
 
     def test_to_dict_is_json(self, plugin, mixed):
-        found = json.loads(json.dumps(mixed(record_placement=True).placement().to_dict()))
-        assert found["outputs"][0] == {
+        document = json.loads(json.dumps(mixed(record_placement=True).placement().to_dict()))
+        assert document["outputs"][0] == {
             "name": "y",
             "memory": "ZrtTest",
             "device_id": 0,
@@ -115,8 +113,8 @@ class TestForms:
             "provider": TEST,
             "device": str(plugin.own),
         }
-        assert {"name": "the_neg", "op_type": "Neg", "domain": "ai.onnx", "provider": TEST} in found["nodes"]
-        assert found["reason"] == ""
-        found = mixed().placement().to_dict()
-        assert found["nodes"] is None
-        assert "record_placement" in found["reason"]
+        assert {"name": "the_neg", "op_type": "Neg", "domain": "ai.onnx", "provider": TEST} in document["nodes"]
+        assert document["reason"] == ""
+        document = mixed().placement().to_dict()
+        assert document["nodes"] is None
+        assert "record_placement" in document["reason"]

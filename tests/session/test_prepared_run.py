@@ -1,7 +1,5 @@
 """`Session.prepare` and `PreparedRun`: feeds borrowed in place, and fresh arrays from every run."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +10,7 @@ import pytest
 
 import zrt
 from tests.support.arrays import Tracked, f32
-from zrt.errors import (
-    DTypeError,
-    OrtError,
-    UnsupportedError,
-)
+from zrt.errors import DTypeError, OrtError, UnsupportedError
 
 
 class TestFeeds:

@@ -1,7 +1,5 @@
 """`Profile`: reading ONNX Runtime's traces, and tables of times."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

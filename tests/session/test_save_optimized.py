@@ -1,7 +1,5 @@
 """`save_optimized`: the optimized model, written out and loaded back."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np
@@ -84,10 +82,10 @@ class TestForms:
     def test_weights_of_the_caller_are_saved(self, tmp_path):
         model = build.mlp(64, 1)
         weights = {info.name: np.full(info.shape, 0.5, np.float32) for info in zrt.list_initializers(model)}
-        given = SessionOptions(initializers=weights)
+        settings = SessionOptions(initializers=weights)
         x = [np.ones((1, 64), np.float32)]
         for name in ("m.onnx", "m.ort"):
-            save_optimized(model, tmp_path / name, given)
+            save_optimized(model, tmp_path / name, settings)
             np.testing.assert_array_equal(Session(tmp_path / name).run(x)[0], np.full((1, 64), 32.5, np.float32))
 
     def test_options_are_unchanged(self, tmp_path):

@@ -1,7 +1,5 @@
 """`Session`: attributes, feeds, errors, lifetimes and threads."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref
@@ -50,9 +48,9 @@ class TestAttributes:
             for _ in range(50):
                 session = zrt.Session(model)
                 closed = pool.submit(session.close)
-                found = list(pool.map(getattr, [session] * 4, ["inputs"] * 4))
+                inputs = list(pool.map(getattr, [session] * 4, ["inputs"] * 4))
                 closed.result()
-                assert {infos[0].name for infos in found} == {"b"}
+                assert {infos[0].name for infos in inputs} == {"b"}
 
     def test_unknown_attribute_raises(self, relu):
         with pytest.raises(AttributeError, match="'Session' object has no attribute 'names'"):

@@ -1,7 +1,5 @@
 """The results of `Session.run`: every element type, fresh arrays, and wrong declarations."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys
@@ -110,11 +108,11 @@ class TestOutputs:
         expected = {"a": [2], "b": [2], "c": [0]}
         for changed in (["a", "b"], ["b", "a"], ["c"], ["c", "a", "b"], ["c"], ("c", "b")):
             names[:] = changed
-            for given in (names, changed, list(changed)):
+            for spelling in (names, changed, list(changed)):
                 for _ in range(3):
-                    results = session.run([x], given), session.submit([x], given).result()
+                    results = session.run([x], spelling), session.submit([x], spelling).result()
                     assert all(
-                        [array.tolist() for array in result] == [expected[n] for n in given] for result in results
+                        [array.tolist() for array in result] == [expected[n] for n in spelling] for result in results
                     )
             assert [array.tolist() for array in session.run([f32(-2, 1)], ["c"])] == [[0, 1]]
         for refused in ([], ["d"], ["c", "c"], [None], "c", np.array(["c"]), {"c"}):

@@ -1,7 +1,5 @@
 """`Session.run_values` and `Session.submit_values`: values in, values out, and ONNX Runtime's own checks."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Callable
@@ -68,13 +66,13 @@ def test_output_that_is_an_input_keeps_the_feed_alive(load: Callable[..., zrt.Se
     array = np.ones(1000, np.float32)
     kept = weakref.ref(array)
     value = zrt.Value.from_array(array)
-    found, other = session.run_values({"x": value})
-    assert found is not None
-    assert found.address == value.address
+    first, other = session.run_values({"x": value})
+    assert first is not None
+    assert first.address == value.address
     del array, value, other
     gc.collect()
-    assert found.numpy().sum() == 1000
-    del found
+    assert first.numpy().sum() == 1000
+    del first
     gc.collect()
     assert kept() is None
 
@@ -82,11 +80,11 @@ def test_output_that_is_an_input_keeps_the_feed_alive(load: Callable[..., zrt.Se
 def test_computed_output_does_not_keep_the_feeds_alive(relu: zrt.Session) -> None:
     array = np.ones(1000, np.float32)
     kept = weakref.ref(array)
-    found = relu.run_values({"x": zrt.Value.from_array(array)})
+    results = relu.run_values({"x": zrt.Value.from_array(array)})
     del array
     gc.collect()
     assert kept() is None
-    assert numbers(found) == [[1] * 1000]
+    assert numbers(results) == [[1] * 1000]
 
 
 def test_containers_come_as_values(load: Callable[..., zrt.Session]) -> None:

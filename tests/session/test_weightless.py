@@ -1,7 +1,5 @@
 """Models compiled without weights, and weights at aligned places: functions that came after API version 27."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Adapters that `save_lora_adapter` does not write."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arrays for tests: small ones, random ones, and ones that weak references can observe."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Bindings of a session with inputs and outputs that are bound already."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shared by the tests of DLPack: tensors of an invented library, with every field free to choose; lifetimes."""
 
-from __future__ import annotations
-
 import ctypes
 import weakref
 from typing import Any
@@ -59,6 +57,10 @@ def read(capsule: Any) -> Versioned | Plain:
     return Plain.from_address(capsule_pointer(capsule, b"dltensor"))
 
 
+# Keep what was exported: the garbage collector may free a tensor's exporter before the value that calls its deleter.
+EXPORTED: list[Any] = []
+
+
 class Foreign:
     """A float32 tensor of shape (2, 3) over `memory`, but for the `fields` given; `deleted` counts its deleter's calls.
 
@@ -98,6 +100,7 @@ class Foreign:
         if self.version is None and asked.keys() - {"stream"}:
             raise TypeError("unexpected keyword")
         self.asked = asked
+        EXPORTED.append(self)
         name = b"dltensor" if self.version is None else b"dltensor_versioned"
         # PyCapsule_New borrows the name: a literal outlives the capsule.
         return capsule_new(ctypes.addressof(self.managed), name, None)

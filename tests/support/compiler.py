@@ -1,7 +1,5 @@
 """The C compiler with which tests build libraries."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """A small decoder, and its logits without a cache and from a lane."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import zrt

@@ -1,7 +1,5 @@
 """Ctrl-C at any moment: by signals, in scripts with processes of their own; by trace functions, on a thread."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Runs of lanes in tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from zrt import Lane

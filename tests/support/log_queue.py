@@ -1,7 +1,5 @@
 """A logger that keeps its records, and lines for it."""
 
-from __future__ import annotations
-
 import logging
 
 from zrt._native import lib

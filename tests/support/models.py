@@ -1,7 +1,5 @@
 """Small models, each with one property that tests need. The functions return the model's bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -240,10 +238,7 @@ def passing(kind: TypeProto, opset: int = 21) -> bytes:
     """The input v, of type `kind`, is also an output; another output is y = -x."""
     value = helper.make_value_info("v", kind)
     return build(
-        [node("Neg", ["x"], ["y"])],
-        [value, tensor("x", FLOAT, [1])],
-        [value, tensor("y", FLOAT, [1])],
-        opset=opset,
+        [node("Neg", ["x"], ["y"])], [value, tensor("x", FLOAT, [1])], [value, tensor("y", FLOAT, [1])], opset=opset
     )
 
 

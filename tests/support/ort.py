@@ -3,8 +3,6 @@
 `docs/building.md` has the same differences in words.
 """
 
-from __future__ import annotations
-
 from zrt._native.library import library
 
 

@@ -1,7 +1,5 @@
 """The provider library of plugin.c, compiled once in each test process."""
 
-from __future__ import annotations
-
 import functools
 import subprocess
 import tempfile
@@ -36,7 +34,7 @@ def path() -> Path:
 
 def devices(library: str) -> tuple[zrt.EpDevice, zrt.EpDevice]:
     """The devices of the library registered as `library`: the one with memory of its own, and the NPU."""
-    found = [device for device in zrt.ep_devices() if device.library == library]
+    devices = [device for device in zrt.ep_devices() if device.library == library]
     # ONNX Runtime lists them in any order.
-    own, npu = sorted(found, key=lambda device: device.hardware.type is zrt.HardwareType.NPU)
+    own, npu = sorted(devices, key=lambda device: device.hardware.type is zrt.HardwareType.NPU)
     return own, npu

@@ -1,7 +1,5 @@
 """Child processes of tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

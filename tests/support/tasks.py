@@ -1,7 +1,5 @@
 """The threads of this process, as Linux lists them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from zrt._native import early_start

@@ -1,7 +1,5 @@
 """Programs that run a model in a loop, as users write them."""
 
-from __future__ import annotations
-
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,10 +16,10 @@ CHUNK, BEFORE = 512, 64
 
 def detector_file() -> Path:
     """The voice detector inside the package silero-vad, which the group `real` has."""
-    found = importlib.util.find_spec("silero_vad")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("silero_vad")
+    if spec is None or not spec.submodule_search_locations:
         pytest.skip("no package silero-vad: run `pip install --no-deps --group real`")
-    return Path(found.submodule_search_locations[0], "data", "silero_vad.onnx")
+    return Path(spec.submodule_search_locations[0], "data", "silero_vad.onnx")
 
 
 def sound(seconds: float) -> np.ndarray:

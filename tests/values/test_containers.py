@@ -1,7 +1,5 @@
 """Sequences and maps as values: from lists and dicts, and back to them."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 
@@ -238,11 +236,7 @@ class TestMaps:
             ({"a": 1, "b": 2.5}, "STRING", "DOUBLE"),
         ):
             mapped = zrt.Value.from_map(entries)
-            assert (mapped.kind, mapped.key_type.name, mapped.element_type.name) == (
-                ValueKind.MAP,
-                key,
-                value,
-            )
+            assert (mapped.kind, mapped.key_type.name, mapped.element_type.name) == (ValueKind.MAP, key, value)
             assert mapped.to_dict() == entries
 
     def test_elements_of_a_map_are_its_keys_and_values(self):

@@ -1,7 +1,5 @@
 """`copy` and `copy_all`: copies on the host, refusals before the first byte is copied, and copies with devices."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

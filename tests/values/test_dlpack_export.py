@@ -1,7 +1,5 @@
 """`Value.__dlpack__` and `Value.__dlpack_device__`: the fields of capsules, and how long these keep the memory."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

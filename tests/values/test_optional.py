@@ -1,7 +1,5 @@
 """Optional inputs and outputs: an absent one is None, and no value of it is passed to ONNX Runtime."""
 
-from __future__ import annotations
-
 import gc
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Sparse tensors as values: every format, copied and borrowed, through models and back."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

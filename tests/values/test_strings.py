@@ -1,7 +1,5 @@
 """Strings as values: any UTF-8, any shape, unchanged through a model."""
 
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`zrt.values.symbolic_shapes`: symbolic dimensions that are resolved from the shapes of feeds."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

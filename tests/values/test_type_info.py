@@ -1,7 +1,5 @@
 """`ModelMetadata` and `ValueInfo`: the declarations of a loaded model."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle
@@ -117,11 +115,7 @@ class TestValueInfos:
                           { t = Identity(s)  l = SequenceLength(q) }""")
         strings, sequence = session.inputs
         assert strings.element_type is ElementType.STRING
-        assert (sequence.kind, sequence.element_type, sequence.shape) == (
-            ValueKind.SEQUENCE,
-            ElementType.FLOAT,
-            None,
-        )
+        assert (sequence.kind, sequence.element_type, sequence.shape) == (ValueKind.SEQUENCE, ElementType.FLOAT, None)
         assert not sequence.is_tensor
         assert str(sequence.element) == "q: float32[n]"
         assert str(sequence) == "q: seq(float32[n])"

@@ -1,7 +1,5 @@
 """`Value`: tensors that borrow the caller's memory or own ONNX Runtime's, and how long that memory lives."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 
@@ -11,14 +9,7 @@ import pytest
 
 import zrt
 from tests.support.arrays import Tracked, f32
-from zrt.errors import (
-    AllocationError,
-    ArgumentError,
-    ClosedError,
-    DTypeError,
-    ShapeError,
-    UnsupportedError,
-)
+from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, ValueKind, nbytes, pack
 from zrt.values import as_value
 

@@ -1,7 +1,5 @@
 """Loads the library while it is being loaded: in a signal handler of the same thread, or in a child of a fork."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

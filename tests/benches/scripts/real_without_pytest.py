@@ -1,7 +1,5 @@
 """Runs `benches.real` over the shipped classifier where pytest is not installed."""
 
-from __future__ import annotations
-
 import sys
 
 sys.modules["pytest"] = None  # type: ignore[assignment]

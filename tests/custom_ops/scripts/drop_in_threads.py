@@ -1,7 +1,5 @@
 """Eight threads make, run, close and drop sessions whose operator raises at random."""
 
-from __future__ import annotations
-
 import gc
 import random
 import threading

@@ -1,7 +1,5 @@
 """The process ends while daemon threads run an operator; its work is argument 1, the thread count argument 2."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """A forked child drops the parent's session and uses an operator of its own; the parent goes on."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,7 +1,5 @@
 """Ctrl-C at any moment of `compute` raises KeyboardInterrupt out of the run, and later runs are right."""
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -1,7 +1,5 @@
 """Loads with the same options before and after the affinity mask changes; the threads follow the mask."""
 
-from __future__ import annotations
-
 import os
 
 import zrt

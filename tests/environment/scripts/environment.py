@@ -1,7 +1,5 @@
 """Steps that need a process without an environment: `environment.py FUNCTION [ARGUMENT ...]` runs one of them."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Steps with an environment's thread pools: `global_threads.py FUNCTION [ARGUMENT ...]` runs one in a new process."""
 
-from __future__ import annotations
-
 import gc
 import os
 import platform

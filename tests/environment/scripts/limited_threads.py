@@ -3,8 +3,6 @@
 Argument 1 says whose pools are used, argument 2 whether an affinity mask or a cgroup limits this process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

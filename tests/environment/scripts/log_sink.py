@@ -1,7 +1,5 @@
 """Steps in which the environment logs to the logger "ort": `log_sink.py FUNCTION` runs one in a new process."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import sys

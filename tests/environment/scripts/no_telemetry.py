@@ -1,7 +1,5 @@
 """Prints how many threads the environment, a session and a run start; the session has none of its own."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

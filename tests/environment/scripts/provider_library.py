@@ -1,7 +1,5 @@
 """Steps with a provider library that end or spoil the process: `provider_library.py FUNCTION LIBRARY` runs one."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 

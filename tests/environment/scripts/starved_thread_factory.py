@@ -3,8 +3,6 @@
 The library of starved.c, which is preloaded, counts the calls that succeed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import threading

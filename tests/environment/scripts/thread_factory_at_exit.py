@@ -1,7 +1,5 @@
 """Leaves a session with threads of a factory to the interpreter's end, in the way that the argument names."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

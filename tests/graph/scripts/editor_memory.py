@@ -1,7 +1,5 @@
 """Prints nothing if ten thousand models of the model editor, valid and not, leave no memory behind."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mutates the model in the file of argument 1: each mutated model is used or refused with zrt's errors."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Prints what hits of a `DynamicRuntime` keep allocated, the C functions they call, and the number of hits."""
 
-from __future__ import annotations
-
 import sys
 from itertools import repeat
 

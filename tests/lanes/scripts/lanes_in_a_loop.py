@@ -1,7 +1,5 @@
 """Prints by how many resident bytes the process grows while it makes and drops lanes."""
 
-from __future__ import annotations
-
 import zrt
 from tests.support import models
 from zrt.bench.machine import resident_bytes

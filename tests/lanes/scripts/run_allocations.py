@@ -1,7 +1,5 @@
 """Prints the Python blocks that runs of lanes leave allocated, then their peak of traced memory."""
 
-from __future__ import annotations
-
 import sys
 import tracemalloc
 from itertools import repeat

@@ -3,8 +3,6 @@
 Each call returns or raises; a crash ends the process, and the call that caused it is in the last line of the output.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
@@ -119,8 +117,8 @@ def member(thing):
         if arguments and dice.random() < 0.15:
             setattr(thing, name, arguments[0])
             return None
-        found = getattr(thing, name)
-        return found(*arguments) if callable(found) else found
+        member = getattr(thing, name)
+        return member(*arguments) if callable(member) else member
 
     attempt(f"{type(thing).__name__}.{name}", use)
 

@@ -1,7 +1,5 @@
 """The interpreter ends while runs with callbacks are under way."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import zrt.onnxruntime as ort

@@ -1,7 +1,5 @@
 """A forked child uses the bindings and values of its parent; both end with them in module variables and in cycles."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

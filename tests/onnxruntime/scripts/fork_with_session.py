@@ -1,7 +1,5 @@
 """A forked child runs sessions of its parent that have no threads, and sessions of its own; others raise an error."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs of the drop-in over random feeds of all kinds: each returns, or raises one of the errors that are promised."""
 
-from __future__ import annotations
-
 import random
 import sys
 from typing import Any
@@ -80,8 +78,8 @@ def value() -> Any:
 
 
 def array() -> Any:
-    made = np.zeros(random.choice(SHAPES), random.choice(DTYPES))
-    return made[..., ::-1] if made.ndim and random.random() < 0.3 else made
+    array = np.zeros(random.choice(SHAPES), random.choice(DTYPES))
+    return array[..., ::-1] if array.ndim and random.random() < 0.3 else array
 
 
 def feed() -> Any:

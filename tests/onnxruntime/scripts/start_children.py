@@ -30,15 +30,15 @@ def of_pool(method):
 def of_execnet():
     gateway = importlib.import_module("execnet").makegateway()
     channel = gateway.remote_exec("import onnxruntime; channel.send(onnxruntime.__name__)")
-    found = channel.receive()
+    module = channel.receive()
     gateway.exit()
-    return found
+    return module
 
 
 def of_joblib():
     joblib = importlib.import_module("joblib")
-    [found] = joblib.Parallel(n_jobs=2)(joblib.delayed(module_of_onnxruntime)() for _ in range(1))
-    return found
+    [module] = joblib.Parallel(n_jobs=2)(joblib.delayed(module_of_onnxruntime)() for _ in range(1))
+    return module
 
 
 def of_posix_spawn():

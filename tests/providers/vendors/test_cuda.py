@@ -1,7 +1,5 @@
 """CUDA where there is a GPU: sessions by every form, presets, strictness, and the options as ORT reads them."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np
@@ -25,7 +23,14 @@ pytestmark = pytest.mark.gpu
 class TestForms:
     @pytest.mark.parametrize(
         "form",
-        ["cuda", "CUDA", "CUDAExecutionProvider", CUDA(), CUDA(use_tf32=False), ("cuda", {"device_id": 0})],
+        [
+            "cuda",
+            "CUDA",
+            "CUDAExecutionProvider",
+            CUDA(),
+            CUDA(use_tf32=False),
+            ("cuda", {"device_id": 0}),
+        ],
         ids=repr,
     )
     def test_forms(self, build, form):

@@ -1,7 +1,5 @@
 """Submitted and asynchronous runs, runs over values, and the log."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any
@@ -48,10 +46,7 @@ def values(w: World) -> dict[str, zrt.Value]:
     return {name: zrt.Value.from_array(array) for name, array in w.feeds.items()}
 
 
-LOGGER = [
-    *wrong_types("logger", 5, b"name"),
-    Bad(Kind.WRONG_TYPE, lambda w: print, "logger", "print"),
-]
+LOGGER = [*wrong_types("logger", 5, b"name"), Bad(Kind.WRONG_TYPE, lambda w: print, "logger", "print")]
 
 
 def set_severity(value: Any) -> None:
@@ -85,10 +80,6 @@ CLOSED_SELF = {
     "Session.submit_values": lambda w, it: it.submit_values(values(w)),
 }
 
-CLOSED_ALONE = {
-    "RunOptions": "twin",
-}
+CLOSED_ALONE = {"RunOptions": "twin"}
 
-CANNOT_FAIL = {
-    INSIDE: "RunOptions.settings",
-}
+CANNOT_FAIL = {INSIDE: "RunOptions.settings"}

@@ -1,7 +1,5 @@
 """Compilation ahead of time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import zrt
@@ -98,5 +96,5 @@ SINGLE = {
             lambda w: compiled_to("a.onnx", ep_context_binaries=(w.folder, "a"))(w),
             "ep_context_binaries",
         ),
-    ],
+    ]
 }

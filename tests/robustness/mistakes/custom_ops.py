@@ -1,7 +1,5 @@
 """Custom operators: declarations, calls of their contexts, models that use them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -20,8 +18,8 @@ F = np.float32
 def declared(**fields: Any) -> Op:
     """An operator with these class attributes."""
     kind = type("Declared", (Op,), fields)
-    made: Op = kind()
-    return made
+    op: Op = kind()
+    return op
 
 
 NAME = [
@@ -31,12 +29,10 @@ NAME = [
 ]
 
 OPS = [
-    Bad(Kind.WRONG_TYPE, lambda w: Op(), "ops", "Op"),
-    Bad(Kind.WRONG_TYPE, lambda w: [Op], "ops", "not an instance"),
-    Bad(Kind.WRONG_TYPE, lambda w: [5], "ops", "5"),
-    *wrong_types("ops", "Op", None),
+    Bad(Kind.WRONG_TYPE, lambda w: Op(), "ops", "Op"), Bad(Kind.WRONG_TYPE, lambda w: [Op], "ops", "not an instance"),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], "ops", "5"), *wrong_types("ops", "Op", None),
     Bad(Kind.WRONG_VALUE, lambda w: [Op(), Op()], "'Op'", "twice"),
-]
+]  # fmt: skip
 
 DECLARED = [
     Bad(kind, lambda w, field=field, value=value: [declared(**{field: value})], *words, error=error)
@@ -182,34 +178,15 @@ def run(work: Any, where: str) -> object:
 
 # Models that use the operator wrongly.
 USES = [
-    Bad(
-        Kind.UNKNOWN_NAME,
-        lambda w: "(float[n] x) => (float[n] y) { y = test.ops.Nonesuch(x) }",
-        "Nonesuch",
-        error=zrt.Error,
-    ),
-    Bad(
-        Kind.WRONG_VALUE,
-        lambda w: "(float[n] x) => (float[n] y) { y = test.ops.Op(x, x) }",
-        "Op",
-        error=InvalidGraphError,
-    ),
-    Bad(
-        Kind.WRONG_DTYPE,
-        lambda w: "(double[n] x) => (float[n] y) { y = test.ops.Op(x) }",
-        "Op",
-        "double",
-        error=InvalidGraphError,
-    ),
-    Bad(
-        Kind.WRONG_TYPE,
-        lambda w: '(float[n] x) => (float[n] y) { y = test.ops.Op<n = "1">(x) }',
-        "attribute 'n'",
-        "str",
-        "int",
-        error=CallbackError,
-    ),
-]
+    Bad(Kind.UNKNOWN_NAME, lambda w: "(float[n] x) => (float[n] y) { y = test.ops.Nonesuch(x) }", "Nonesuch",
+        error=zrt.Error),
+    Bad(Kind.WRONG_VALUE, lambda w: "(float[n] x) => (float[n] y) { y = test.ops.Op(x, x) }", "Op",
+        error=InvalidGraphError),
+    Bad(Kind.WRONG_DTYPE, lambda w: "(double[n] x) => (float[n] y) { y = test.ops.Op(x) }", "Op", "double",
+        error=InvalidGraphError),
+    Bad(Kind.WRONG_TYPE, lambda w: '(float[n] x) => (float[n] y) { y = test.ops.Op<n = "1">(x) }', "attribute 'n'",
+        "str", "int", error=CallbackError),
+]  # fmt: skip
 
 TAKES = [
     ("Session.__init__", "uses", USES, lambda w, text: load(text, Doing(print, "nowhere"))),
@@ -232,5 +209,5 @@ CLOSABLE = {"CustomOpDomain": lambda w: zrt.CustomOpDomain("d", [Op()])}
 CANNOT_FAIL = {
     "a subclass's own, called by ONNX Runtime: see the rows of Session": """
         CustomOp.create CustomOp.compute CustomOp.infer_shapes
-    """,
+    """
 }

@@ -1,21 +1,10 @@
 """Devices, provider libraries, streams, placement."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import zrt
 from tests.robustness.bad import LOADS, MEMORY
-from tests.robustness.vocabulary import (
-    A_FACT,
-    A_RESULT,
-    NOTHING,
-    Bad,
-    Kind,
-    closed,
-    unsupported,
-    wrong_types,
-)
+from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, Bad, Kind, closed, unsupported, wrong_types
 from tests.support import plugin
 from zrt.errors import (
     ArgumentError,
@@ -43,26 +32,19 @@ def device() -> zrt.EpDevice:
 def gone() -> zrt.EpDevice:
     """A device whose library was unregistered."""
     environment().register_provider_library("gone", plugin.path())
-    found, _ = plugin.devices("gone")
+    device, _ = plugin.devices("gone")
     environment().unregister_provider_library("gone")
-    return found
+    return device
 
 
 LIBRARY_FILE = [
-    Bad(
-        Kind.MISSING_FILE,
-        lambda w: w.folder / "none.so",
-        "'bad'",
-        "none.so",
-        "no such file",
-        error=ProviderNotFoundError,
-    ),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "none.so", "'bad'", "none.so", "no such file",
+        error=ProviderNotFoundError),
     Bad(Kind.DIRECTORY, lambda w: w.folder, "'bad'", "is not a file", error=ProviderError),
     Bad(Kind.EMPTY, lambda w: w.file("empty.so", b""), "'bad'", "empty.so", error=ProviderError),
     Bad(Kind.WRONG_VALUE, lambda w: w.file("text.so", b"no library" * 99), "'bad'", "text.so", error=ProviderError),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "path", "NUL"),
-    *wrong_types("path", 5, None),
-]
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "path", "NUL"), *wrong_types("path", 5, None),
+]  # fmt: skip
 
 LIBRARY_NAME = [
     Bad(Kind.WRONG_VALUE, lambda w: "a\0", "name", "NUL"),
@@ -71,13 +53,11 @@ LIBRARY_NAME = [
 ]
 
 DEVICE = [
-    *wrong_types("device", 5, None),
-    Bad(Kind.WRONG_TYPE, lambda w: device().hardware, "device", "HardwareDevice"),
+    *wrong_types("device", 5, None), Bad(Kind.WRONG_TYPE, lambda w: device().hardware, "device", "HardwareDevice"),
     Bad(Kind.CLOSED, lambda w: gone(), "'gone' was unregistered"),
-    Bad(
-        Kind.WRONG_VALUE, lambda w: zrt.ep_devices()[0], "CPUExecutionProvider", "host's memory", error=UnsupportedError
-    ),
-]
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.ep_devices()[0], "CPUExecutionProvider", "host's memory",
+        error=UnsupportedError),
+]  # fmt: skip
 
 STREAM = [
     *wrong_types("stream", 5),
@@ -164,41 +144,24 @@ def alive(do: Callable[[zrt.Environment, zrt.MemoryInfo], object], name: str = "
 SINGLE = {
     "Environment.register_provider_library": [
         Bad(Kind.WRONG_VALUE, lambda w: environment().register_provider_library("", plugin.path()), "name", "empty"),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: (device(), environment().register_provider_library("mistakes", plugin.path())),
-            "'mistakes' is registered already",
-        ),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: environment().register_provider_library("refused", plugin.path()),
-            "'refused'",
-            "told to refuse",
-            error=ProviderError,
-        ),
+        Bad(Kind.WRONG_VALUE, lambda w: (device(), environment().register_provider_library("mistakes", plugin.path())),
+            "'mistakes' is registered already"),
+        Bad(Kind.WRONG_VALUE, lambda w: environment().register_provider_library("refused", plugin.path()), "'refused'",
+            "told to refuse", error=ProviderError),
     ],
     "Environment.unregister_provider_library": [
         Bad(Kind.UNKNOWN_NAME, lambda w: environment().unregister_provider_library("none"), "'none'"),
         alive(lambda e, m: e.unregister_provider_library("mistakes"), "'mistakes'"),
     ],
     "HardwareDevice.incompatibility": [
-        Bad(
-            Kind.UNKNOWN_NAME,
-            lambda w: zrt.hardware_devices()[0].incompatibility("none"),
-            "'none'",
-            error=ArgumentError,
-        ),
+        Bad(Kind.UNKNOWN_NAME, lambda w: zrt.hardware_devices()[0].incompatibility("none"), "'none'",
+            error=ArgumentError),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.hardware_devices()[0].incompatibility(5), "provider", "int"),
     ],
     "Environment.create_shared_allocator": [
         alive(lambda e, m: e.create_shared_allocator(m)),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: environment().create_shared_allocator(device().host_memory, {"refuse": "1"}),
-            "'ZrtTestHost'",
-            "told to refuse",
-            error=InvalidArgumentError,
-        ),
+        Bad(Kind.WRONG_VALUE, lambda w: environment().create_shared_allocator(device().host_memory, {"refuse": "1"}),
+            "'ZrtTestHost'", "told to refuse", error=InvalidArgumentError),
     ],
     "Session.allocator": [Bad(Kind.CLOSED, lambda w: w.session.allocator(gone().memory), "'gone'")],
     "Session.set_dynamic_options": [Bad(Kind.WRONG_VALUE, lambda w: w.session.set_dynamic_options({}), "none")],
@@ -217,17 +180,14 @@ SINGLE = {
     "PreparedRun.run": [unsupported(lambda w: w.prepared.run(streamed()), "takes no stream")],
     "IoBinding.run": [unsupported(lambda w: w.binding.run(streamed()), "takes no stream")],
     "Lane.run_with": [unsupported(lambda w: w.lane.run_with(streamed()), "takes no stream")],
-}
+}  # fmt: skip
 
 CLOSED_SELF = {
     "Session.set_dynamic_options": lambda w, it: it.set_dynamic_options({"a": "b"}),
     "Session.release_captured_graph": lambda w, it: it.release_captured_graph(1),
 }
 
-CLOSED_ALONE = {
-    "Session": "placement",
-    "SyncStream": "native_handle release_copies",
-}
+CLOSED_ALONE = {"Session": "placement", "SyncStream": "native_handle release_copies"}
 
 CLOSABLE = {"SyncStream": lambda w: zrt.SyncStream(device())}
 

@@ -1,7 +1,5 @@
 """DLPack: objects of other libraries, valid and not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +14,8 @@ from zrt.errors import AllocationError, DLPackError, ShapeError, UnsupportedErro
 class Gives:
     """An object with the DLPack protocol that returns its argument, or raises it."""
 
-    def __init__(self, given: Any, device: Any = (1, 0)) -> None:
-        self.given, self.device = given, device
+    def __init__(self, thing: Any, device: Any = (1, 0)) -> None:
+        self.given, self.device = thing, device
 
     def __dlpack_device__(self) -> Any:
         return self.device
@@ -101,5 +99,5 @@ SINGLE = {
             error=DLPackError,
         ),
         Bad(Kind.HUGE, lambda w: zrt.from_dlpack(huge_array(), copy=True), "tensor", error=AllocationError),
-    ],
+    ]
 }

@@ -1,7 +1,5 @@
 """The environment, thread pools and factories, registered allocators, arenas, allocations, memories of any device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import zrt
@@ -34,31 +32,23 @@ THREADS = [
     *(
         Bad(kind, lambda w, count=count: count, *words, error=error)
         for kind, count, error, words in (
-            (Kind.NEGATIVE, -1, ArgumentError, ["-1"]),
-            (Kind.HUGE, 2**31, ArgumentError, [str(2**31)]),
-            (Kind.WRONG_TYPE, 1.5, DTypeError, ["1.5"]),
-            (Kind.WRONG_TYPE, True, DTypeError, ["True"]),
+            (Kind.NEGATIVE, -1, ArgumentError, ["-1"]), (Kind.HUGE, 2**31, ArgumentError, [str(2**31)]),
+            (Kind.WRONG_TYPE, 1.5, DTypeError, ["1.5"]), (Kind.WRONG_TYPE, True, DTypeError, ["True"]),
             (Kind.WRONG_TYPE, None, DTypeError, ["None"]),
         )
     )
-]
+]  # fmt: skip
 
 # Affinities for three threads, the first of which is the caller's.
 AFFINITY = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, "5"),
-    Bad(Kind.WRONG_TYPE, lambda w: [1, 2], "list"),
-    Bad(Kind.WRONG_VALUE, lambda w: "", "1 groups"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1", "1 groups", "3 threads"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1;1;1", "3 groups", "3 threads"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1;a", "'a'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1;0", "'0'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1\0;1", "NUL"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, "5"), Bad(Kind.WRONG_TYPE, lambda w: [1, 2], "list"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", "1 groups"), Bad(Kind.WRONG_VALUE, lambda w: "1", "1 groups", "3 threads"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1;1;1", "3 groups", "3 threads"), Bad(Kind.WRONG_VALUE, lambda w: "1;a", "'a'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1;0", "'0'"), Bad(Kind.WRONG_VALUE, lambda w: "1\0;1", "NUL"),
     Bad(Kind.HUGE, lambda w: "1;99999", "'99999'"),
-]
+]  # fmt: skip
 
-FACTORY = [
-    *wrong_types("thread_factory", 5, "threading.Thread"),
-]
+FACTORY = [*wrong_types("thread_factory", 5, "threading.Thread")]
 
 # With thread factories that fail only when ONNX Runtime asks for a thread.
 ASKED_FACTORY = [
@@ -79,26 +69,20 @@ ARENA = [
     *(
         Bad(kind, lambda w, field=field, value=value: zrt.ArenaConfig(**{field: value}), field, error=error)
         for field, least in (
-            ("max_mem", 0),
-            ("initial_chunk_size_bytes", 0),
-            ("max_dead_bytes_per_chunk", 0),
-            ("initial_growth_chunk_size_bytes", 255),
-            ("max_power_of_two_extend_bytes", 1000),
-            ("cuda_mempool_release_threshold", -1),
-            ("cuda_mempool_bytes_to_keep_on_shrink", -1),
+            ("max_mem", 0), ("initial_chunk_size_bytes", 0), ("max_dead_bytes_per_chunk", 0),
+            ("initial_growth_chunk_size_bytes", 255), ("max_power_of_two_extend_bytes", 1000),
+            ("cuda_mempool_release_threshold", -1), ("cuda_mempool_bytes_to_keep_on_shrink", -1),
         )
         for kind, value, error in (
-            (Kind.NEGATIVE, -(2**70), ArgumentError),
-            (Kind.HUGE, 2**70, ArgumentError),
-            (Kind.WRONG_VALUE, least, ArgumentError),
-            (Kind.WRONG_TYPE, "1", DTypeError),
+            (Kind.NEGATIVE, -(2**70), ArgumentError), (Kind.HUGE, 2**70, ArgumentError),
+            (Kind.WRONG_VALUE, least, ArgumentError), (Kind.WRONG_TYPE, "1", DTypeError),
             (Kind.WRONG_TYPE, 1.5, DTypeError),
         )
     ),
     Bad(Kind.WRONG_VALUE, lambda w: zrt.ArenaConfig(arena_extend_strategy="twice"), "'twice'"),
     Bad(Kind.WRONG_VALUE, lambda w: zrt.ArenaConfig(arena_extend_strategy=2), "arena_extend_strategy", "2"),
     Bad(Kind.WRONG_TYPE, lambda w: zrt.ArenaConfig(use_cuda_mempool=1), "use_cuda_mempool", "1"),
-]
+]  # fmt: skip
 
 ARENA_TO_REGISTER = [*ARENA, *wrong_types("arena", 5)]
 
@@ -116,13 +100,11 @@ MEMORY_TO_UNREGISTER = [
 ]
 
 NBYTES = [
-    Bad(Kind.NEGATIVE, lambda w: -1, "nbytes", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: 0, "nbytes", "0"),
+    Bad(Kind.NEGATIVE, lambda w: -1, "nbytes", "-1"), Bad(Kind.WRONG_VALUE, lambda w: 0, "nbytes", "0"),
     Bad(Kind.HUGE, lambda w: 2**64, "nbytes", str(2**64)),
     Bad(Kind.HUGE, lambda w: 2**63 + 1, str(2**63 + 1), error=AllocationError),
-    Bad(Kind.HUGE, lambda w: 2**52, str(2**52), error=AllocationError),
-    *wrong_types("nbytes", 1.5, "1", True),
-]
+    Bad(Kind.HUGE, lambda w: 2**52, str(2**52), error=AllocationError), *wrong_types("nbytes", 1.5, "1", True),
+]  # fmt: skip
 
 MEMORY_FIELDS = [
     Bad(kind, lambda w, fields=fields: {"name": "Mine", "device_type": "NPU", **fields}, *words, error=error)
@@ -219,26 +201,17 @@ SINGLE = {
         Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment("a\0"), "log_id", "NUL"),
         Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment("zrt", 9), "log_severity", "9"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.Environment(threading=5), "threading", "int"),
-        Bad(
-            Kind.WRONG_VALUE, lambda w: zrt.Environment(threading=zrt.ThreadingOptions()), "ThreadingOptions", "second"
-        ),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment(threading=zrt.ThreadingOptions()), "ThreadingOptions",
+            "second"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.Environment(config_entries={"a": 5}), "config_entries", "'a'"),
         Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment(config_entries={"a": "1"}), "config_entries", "second"),
     ],
     "Session.__init__": [
-        Bad(
-            Kind.WRONG_VALUE,
+        Bad(Kind.WRONG_VALUE,
             lambda w: zrt.Session(w.model, options(intra_op_num_threads=0, use_per_session_threads=False)),
-            "use_per_session_threads",
-            "ThreadingOptions",
-        ),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: zrt.Session(w.model, options(load_cancellation=canceled())),
-            "model in memory",
-            "canceled",
-            error=ModelLoadCanceledError,
-        ),
+            "use_per_session_threads", "ThreadingOptions"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.Session(w.model, options(load_cancellation=canceled())), "model in memory",
+            "canceled", error=ModelLoadCanceledError),
     ],
     "SessionOptions.handle": [
         Bad(
@@ -251,7 +224,7 @@ SINGLE = {
     "Session.run": [Bad(Kind.WRONG_VALUE, lambda w: shrunk(w), "arena", error=Error)],
     "Allocation.__init__": [Bad(Kind.WRONG_TYPE, lambda w: zrt.Allocation(5, zrt.MemoryInfo.cpu()), "int")],
     "Allocation.numpy": [Bad(Kind.WRONG_VALUE, lambda w: on_a_device(w).numpy(), "Cuda", error=UnsupportedError)],
-}
+}  # fmt: skip
 
 
 def shrunk(w: World) -> object:
@@ -259,14 +232,9 @@ def shrunk(w: World) -> object:
     return w.session.run(w.feeds, options=zrt.RunOptions(shrink_arenas=[zrt.MemoryInfo.cuda(9)]))
 
 
-CLOSED_SELF = {
-    "Allocator.allocate": lambda w, it: it.allocate(1),
-}
+CLOSED_SELF = {"Allocator.allocate": lambda w, it: it.allocate(1)}
 
-CLOSED_ALONE = {
-    "Allocation": "address nbytes numpy",
-    "LoadCancellation": "cancel reset",
-}
+CLOSED_ALONE = {"Allocation": "address nbytes numpy", "LoadCancellation": "cancel reset"}
 
 CLOSABLE = {
     "Allocation": lambda w: w.session.allocator().allocate(8),

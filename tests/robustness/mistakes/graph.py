@@ -1,7 +1,5 @@
 """Graphs built and edited in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -90,12 +88,10 @@ BROKEN = [
 ]
 
 NAMES = [
-    Bad(Kind.WRONG_VALUE, lambda w: "", "empty"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "NUL"),
-    Bad(Kind.WRONG_VALUE, lambda w: "\ud800", "UTF-8"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", "empty"), Bad(Kind.WRONG_VALUE, lambda w: "a\0", "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: "\ud800", "UTF-8"), Bad(Kind.WRONG_TYPE, lambda w: 5, "5"),
     Bad(Kind.WRONG_TYPE, lambda w: [], "[]"),
-]
+]  # fmt: skip
 
 NEW_NAMES = [
     *NAMES,
@@ -169,14 +165,12 @@ OUTPUTS = [
 ]
 
 PATHS = [
-    Bad(
-        Kind.MISSING_FILE, lambda w: w.folder / "no" / "net.onnx", "net.onnx", "cannot be written", error=ArgumentError
-    ),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "net.onnx", "net.onnx", "cannot be written",
+        error=ArgumentError),
     Bad(Kind.DIRECTORY, lambda w: w.folder, "cannot be written", "directory", error=ArgumentError),
     Bad(Kind.WRONG_VALUE, lambda w: f"{w.folder}/", "does not name a file"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "NUL"),
-    *wrong_types("path", 5),
-]
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "NUL"), *wrong_types("path", 5),
+]  # fmt: skip
 
 LOCATIONS = [
     *each(Kind.WRONG_VALUE, "location", "../weights", "net.onnx"),
@@ -304,24 +298,12 @@ IN_BOTH = {
         Bad(Kind.MISSING_INPUT, lambda graph: graph.op("Relu"), "'Relu'", "1 input", "got 0", error=ArgumentError),
         Bad(Kind.MISSING_INPUT, lambda graph: graph.op("Relu", None), "'Relu'", "left out", error=ArgumentError),
         Bad(Kind.MISSING_INPUT, lambda graph: graph.op("Cast", graph.value("h")), "'Cast'", "'to'", error=DTypeError),
-        Bad(
-            Kind.UNKNOWN_NAME,
-            lambda graph: graph.op("A", domain="no.such"),
-            "'no.such'",
-            "import_opset",
-            error=ArgumentError,
-        ),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda graph: graph.op("Relu", graph.value("h"), name=fresh().to_onnx().graph.node[0].name),
-            "'Neg_0'",
-        ),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda graph: graph.op("If", graph.value("x"), then_branch=fresh(), else_branch=fresh()),
-            "'then_branch'",
-            "subgraph()",
-        ),
+        Bad(Kind.UNKNOWN_NAME, lambda graph: graph.op("A", domain="no.such"), "'no.such'", "import_opset",
+            error=ArgumentError),
+        Bad(Kind.WRONG_VALUE,
+            lambda graph: graph.op("Relu", graph.value("h"), name=fresh().to_onnx().graph.node[0].name), "'Neg_0'"),
+        Bad(Kind.WRONG_VALUE, lambda graph: graph.op("If", graph.value("x"), then_branch=fresh(), else_branch=fresh()),
+            "'then_branch'", "subgraph()"),
     ],
     "output": [
         Bad(Kind.WRONG_VALUE, lambda graph: graph.output(graph.value("z")), "'z'", "already"),
@@ -346,7 +328,7 @@ IN_BOTH = {
         Bad(Kind.WRONG_TYPE, lambda graph: graph.describe(custom_metadata_map={"a": 1}), "custom_metadata_map"),
     ],
     "subgraph": [Bad(Kind.WRONG_VALUE, lambda graph: graph.subgraph("s").save("s"), "'s'", "subgraph")],
-}
+}  # fmt: skip
 
 
 SINGLE = {
@@ -389,9 +371,7 @@ CLOSED_SELF = {
     "GraphEdit.describe": lambda w, it: it.describe(version=1),
 }
 
-CLOSED_ALONE = {
-    "GraphEdit": "opset finalize",
-}
+CLOSED_ALONE = {"GraphEdit": "opset finalize"}
 
 CLOSABLE = {"GraphEdit": lambda w: edited()}
 

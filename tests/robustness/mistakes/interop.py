@@ -1,7 +1,5 @@
 """External memory and semaphores: zrt finds mistakes before the provider gets them."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from typing import IO, Any
@@ -22,9 +20,9 @@ IMPORTER = "ExternalResourceImporter"
 @functools.cache
 def opened() -> IO[bytes]:
     """A file that stays open until the process ends."""
-    made = tempfile.TemporaryFile()  # noqa: SIM115
-    made.truncate(BYTES)
-    return made
+    file = tempfile.TemporaryFile()  # noqa: SIM115
+    file.truncate(BYTES)
+    return file
 
 
 def file() -> int:
@@ -177,8 +175,4 @@ CLOSED_SELF = {
     "ExternalSemaphore.signal": lambda w, it: it.signal(zrt.SyncStream(device()), 1),
 }
 
-CLOSABLE = {
-    "ExternalResourceImporter": importer,
-    "ExternalMemory": import_memory,
-    "ExternalSemaphore": semaphore,
-}
+CLOSABLE = {"ExternalResourceImporter": importer, "ExternalMemory": import_memory, "ExternalSemaphore": semaphore}

@@ -1,7 +1,5 @@
 """Bindings, lanes, runtimes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -82,24 +80,15 @@ SHAPES = [
     Bad(Kind.MISSING_INPUT, lambda w: None, "input 'x'", "[n, 4]", error=ShapeError),
     Bad(Kind.MISSING_INPUT, lambda w: [], "input 'x'", "input 'y'", "[n, 4]", error=ShapeError),
     Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4)] * 3, "2 inputs", "got 3", error=ArgumentError),
-    sized(Kind.WRONG_RANK, (2,), "[n, 4]", "[2]"),
-    sized(Kind.WRONG_RANK, (2, 4, 1), "[n, 4]", "[2, 4, 1]"),
-    sized(Kind.WRONG_RANK, 2, "[n, 4]", "[2]"),
-    sized(Kind.WRONG_RANK, (), "[n, 4]", "[]"),
-    sized(Kind.WRONG_SHAPE, (2, 5), "[n, 4]", "[2, 5]"),
-    sized(Kind.NEGATIVE, (-1, 4), "-1"),
-    sized(Kind.NEGATIVE, (-(2**70), 4), str(-(2**70))),
-    sized(Kind.HUGE, (2**63, 4), str(2**63)),
-    sized(Kind.HUGE, (2**70, 4), str(2**70)),
-    sized(Kind.WRONG_TYPE, (1.5, 4), "1.5"),
-    sized(Kind.WRONG_TYPE, ("a", 4), "'a'"),
-    sized(Kind.WRONG_TYPE, (True, 4), "True"),
-    sized(Kind.WRONG_TYPE, None, "None"),
-    sized(Kind.WRONG_TYPE, "ab", "'a'"),
-    sized(Kind.WRONG_TYPE, 1.5, "1.5"),
-    *wrong_types("shapes", 5, "xy"),
-    Bad(Kind.WRONG_TYPE, lambda w: w.array, "shapes", "ndarray"),
-]
+    sized(Kind.WRONG_RANK, (2,), "[n, 4]", "[2]"), sized(Kind.WRONG_RANK, (2, 4, 1), "[n, 4]", "[2, 4, 1]"),
+    sized(Kind.WRONG_RANK, 2, "[n, 4]", "[2]"), sized(Kind.WRONG_RANK, (), "[n, 4]", "[]"),
+    sized(Kind.WRONG_SHAPE, (2, 5), "[n, 4]", "[2, 5]"), sized(Kind.NEGATIVE, (-1, 4), "-1"),
+    sized(Kind.NEGATIVE, (-(2**70), 4), str(-(2**70))), sized(Kind.HUGE, (2**63, 4), str(2**63)),
+    sized(Kind.HUGE, (2**70, 4), str(2**70)), sized(Kind.WRONG_TYPE, (1.5, 4), "1.5"),
+    sized(Kind.WRONG_TYPE, ("a", 4), "'a'"), sized(Kind.WRONG_TYPE, (True, 4), "True"),
+    sized(Kind.WRONG_TYPE, None, "None"), sized(Kind.WRONG_TYPE, "ab", "'a'"), sized(Kind.WRONG_TYPE, 1.5, "1.5"),
+    *wrong_types("shapes", 5, "xy"), Bad(Kind.WRONG_TYPE, lambda w: w.array, "shapes", "ndarray"),
+]  # fmt: skip
 
 # Calls that make no lane accept these too.
 LANE_SHAPES = [
@@ -143,15 +132,9 @@ FACTORY = [
     Bad(Kind.WRONG_TYPE, lambda w: lambda index: w.model, "factory", "lane 0", "bytes"),
 ]
 
-LANES = [
-    *each(Kind.WRONG_VALUE, "lanes", 0, -1, 2**62),
-    *wrong_types("lanes", "2", 1.5, True),
-]
+LANES = [*each(Kind.WRONG_VALUE, "lanes", 0, -1, 2**62), *wrong_types("lanes", "2", 1.5, True)]
 
-MAX_BUCKETS = [
-    Bad(Kind.WRONG_VALUE, lambda w: 0, "max_buckets", "0"),
-    *wrong_types("max_buckets", "2"),
-]
+MAX_BUCKETS = [Bad(Kind.WRONG_VALUE, lambda w: 0, "max_buckets", "0"), *wrong_types("max_buckets", "2")]
 
 INDEX = [
     Bad(Kind.WRONG_VALUE, lambda w: 9, "lane 9", error=OutOfRangeError),
@@ -184,20 +167,14 @@ SLOT = [
 
 INPUT_MEMORY = [*LANE_MEMORY, Bad(Kind.WRONG_VALUE, lambda w: zrt.LaneMemory.left(), "inputs")]
 
-OUTPUT_MEMORY = [
-    *LANE_MEMORY,
-    *(bad.inside(lambda w, memory: zrt.LaneMemory.left(memory)) for bad in MEMORY),
-]
+OUTPUT_MEMORY = [*LANE_MEMORY, *(bad.inside(lambda w, memory: zrt.LaneMemory.left(memory)) for bad in MEMORY)]
 
 NAME_OF_PORT = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: "q", "'q'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: 9, "9", error=OutOfRangeError),
-    Bad(Kind.UNKNOWN_NAME, lambda w: -1, "-1", error=OutOfRangeError),
-    Bad(Kind.UNKNOWN_NAME, lambda w: [], "[]"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: None, "None"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: True, "True"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: "q", "'q'"), Bad(Kind.UNKNOWN_NAME, lambda w: 9, "9", error=OutOfRangeError),
+    Bad(Kind.UNKNOWN_NAME, lambda w: -1, "-1", error=OutOfRangeError), Bad(Kind.UNKNOWN_NAME, lambda w: [], "[]"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: None, "None"), Bad(Kind.UNKNOWN_NAME, lambda w: True, "True"),
     Bad(Kind.UNKNOWN_NAME, lambda w: 0.0, "0.0"),
-]
+]  # fmt: skip
 
 
 def laned(call: str, do: Callable[..., object]) -> list[Take]:
@@ -339,18 +316,14 @@ SINGLE = {
     "DynamicRuntime.prebuild": [
         Bad(Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild(5), "specs", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild([({}, {}, {})]), "specs"),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: w.dynamic.prebuild([{"x": (n, 4), "y": (n, 4)} for n in (1, 2, 3)]),
-            "3",
-            "max_buckets=2",
-        ),
+        Bad(Kind.WRONG_VALUE, lambda w: w.dynamic.prebuild([{"x": (n, 4), "y": (n, 4)} for n in (1, 2, 3)]), "3",
+            "max_buckets=2"),
     ],
     "DynamicRuntime.warm": [Bad(Kind.WRONG_TYPE, lambda w: w.dynamic.warm(5), "specs", "int")],
     "DynamicRuntime.__init__": [
         Bad(Kind.WRONG_VALUE, lambda w: zrt.DynamicRuntime(w.session, shapes=w.shapes), "shapes")
     ],
-}
+}  # fmt: skip
 
 # The methods that raise on a closed object.
 CLOSED_SELF = {

@@ -1,7 +1,5 @@
 """Tensors, buffers, allocators, memories, copies."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import zrt
@@ -33,11 +31,9 @@ DIMS = [
 ]
 
 DTYPE = [
-    Bad(Kind.WRONG_DTYPE, lambda w: "nope", "'nope'"),
-    Bad(Kind.WRONG_DTYPE, lambda w: None, "None"),
-    Bad(Kind.WRONG_DTYPE, lambda w: 5, "5"),
-    Bad(Kind.WRONG_DTYPE, lambda w: "M8[s]", "datetime64"),
-]
+    Bad(Kind.WRONG_DTYPE, lambda w: "nope", "'nope'"), Bad(Kind.WRONG_DTYPE, lambda w: None, "None"),
+    Bad(Kind.WRONG_DTYPE, lambda w: 5, "5"), Bad(Kind.WRONG_DTYPE, lambda w: "M8[s]", "datetime64"),
+]  # fmt: skip
 
 TENSOR_DTYPE = [
     *DTYPE,
@@ -67,9 +63,7 @@ PAIR = [
     Bad(Kind.WRONG_VALUE, lambda w: (w.array, zrt.Value.from_array(READ_ONLY)), "copy 0", "read-only"),
 ]
 
-POLICY = [
-    *wrong_types("policy", 5, "auto"),
-]
+POLICY = [*wrong_types("policy", 5, "auto")]
 
 TAKES = [
     ("Buffer.__init__", "shape", DIMS, lambda w, bad: zrt.Buffer(bad, np.float32)),
@@ -114,18 +108,10 @@ SINGLE = {
     "Value.from_packed": [
         Bad(Kind.WRONG_TYPE, lambda w: zrt.Value.from_packed(5, "int4", (2,)), "uint8"),
         Bad(Kind.WRONG_DTYPE, lambda w: zrt.Value.from_packed(np.zeros(1, np.int8), "int4", (2,)), "uint8", "int8"),
-        Bad(
-            Kind.WRONG_SHAPE,
-            lambda w: zrt.Value.from_packed(np.zeros(1, np.uint8), zrt.ElementType.INT4, (3,)),
-            "2 bytes",
-            "has 1",
-        ),
-        Bad(
-            Kind.HUGE,
-            lambda w: zrt.Value.from_packed(np.zeros(1, np.uint8), zrt.ElementType.INT4, (2**62, 2**62)),
-            "has 1",
-            error=ShapeError,
-        ),
+        Bad(Kind.WRONG_SHAPE, lambda w: zrt.Value.from_packed(np.zeros(1, np.uint8), zrt.ElementType.INT4, (3,)),
+            "2 bytes", "has 1"),
+        Bad(Kind.HUGE, lambda w: zrt.Value.from_packed(np.zeros(1, np.uint8), zrt.ElementType.INT4, (2**62, 2**62)),
+            "has 1", error=ShapeError),
     ],
     "Value.from_buffer": [
         Bad(Kind.CLOSED, lambda w: zrt.Value.from_buffer(closed(w.buffer())), "Buffer"),
@@ -150,20 +136,12 @@ SINGLE = {
         Bad(Kind.WRONG_TYPE, lambda w: zrt.copy_all(5), "pairs", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.copy_all([5]), "copy 0", "pair"),
     ],
-}
+}  # fmt: skip
 
 # The methods that raise on a closed object.
-CLOSED_ALONE = {
-    "Value": "address numpy unpack",
-    "Buffer": "array address hugepage unpack",
-    "Allocator": "stats",
-}
+CLOSED_ALONE = {"Value": "address numpy unpack", "Buffer": "array address hugepage unpack", "Allocator": "stats"}
 
-CLOSABLE = {
-    "Value": lambda w: w.value(),
-    "Buffer": lambda w: w.buffer(),
-    "Allocator": lambda w: w.session.allocator(),
-}
+CLOSABLE = {"Value": lambda w: w.value(), "Buffer": lambda w: w.buffer(), "Allocator": lambda w: w.session.allocator()}
 
 CANNOT_FAIL = {
     A_RESULT: "AllocatorStats.__init__",

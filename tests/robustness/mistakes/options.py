@@ -1,7 +1,5 @@
 """Options as data, files of options, profiling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,10 +68,7 @@ NO_DATA = {
     ],
 }
 
-PATH = [
-    *wrong_types("path", 5),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "path", "NUL"),
-]
+PATH = [*wrong_types("path", 5), Bad(Kind.WRONG_VALUE, lambda w: "a\0", "path", "NUL")]
 OPTIONS_FILE = [
     *PATH,
     Bad(Kind.MISSING_FILE, lambda w: w.folder / "nope.toml", "nope.toml", error=FileError),
@@ -156,13 +151,9 @@ SINGLE = {
     ],
 }
 
-CLOSED_SELF = {
-    "Session.profile": lambda w, it: it.profile(w.feeds),
-}
+CLOSED_SELF = {"Session.profile": lambda w, it: it.profile(w.feeds)}
 
-CLOSED_ALONE = {
-    "Session": "profiling_start_ns",
-}
+CLOSED_ALONE = {"Session": "profiling_start_ns"}
 
 CANNOT_FAIL = {
     "its arguments are checked where it is written: see NO_DATA": "Options.__init__",

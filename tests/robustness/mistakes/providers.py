@@ -1,7 +1,5 @@
 """Providers with typed options, and the arguments `strict` and `allow`."""
 
-from __future__ import annotations
-
 import zrt
 from tests.robustness.bad import LOADS
 from tests.robustness.vocabulary import QUIET, Bad, Kind

@@ -1,7 +1,5 @@
 """Sessions: models, feeds, runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -100,16 +98,11 @@ SINGLE = {
 }
 
 # The methods that raise on a closed object.
-CLOSED_SELF = {
-    "Session.run": lambda w, it: it.run(w.feeds),
-    "Session.prepare": lambda w, it: it.prepare(w.feeds),
-}
+CLOSED_SELF = {"Session.run": lambda w, it: it.run(w.feeds), "Session.prepare": lambda w, it: it.prepare(w.feeds)}
 
 CLOSED_ALONE = {
-    "Session": "allocator binding end_profiling",
-    "PreparedRun": "run run_named prime",
-    "RunOptions": "terminate reset",
-}
+    "Session": "allocator binding end_profiling", "PreparedRun": "run run_named prime", "RunOptions": "terminate reset",
+}  # fmt: skip
 
 CLOSABLE = {
     "Session": lambda w: zrt.Session(w.model, QUIET),

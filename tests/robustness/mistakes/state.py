@@ -1,7 +1,5 @@
 """Lanes with state, and their states."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -56,12 +54,10 @@ DESCRIPTION = [
     Bad(Kind.WRONG_DTYPE, lambda w: zrt.StatePorts(STATE, initial={"x": np.zeros((2, 4))}), "'x'"),
     Bad(Kind.WRONG_VALUE, lambda w: zrt.StatePorts(STATE, initial={"y": f32(2, 4)}), "'y'"),
     Bad(Kind.WRONG_VALUE, lambda w: [zrt.StatePair("z", "x", axis=5)], "give the capacity"),
-    Bad(Kind.WRONG_VALUE, lambda w: {}, "state"),
-    Bad(Kind.WRONG_TYPE, lambda w: {"z": 5}, "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: "z", "'z'"),
-    *wrong_types("state", 5),
+    Bad(Kind.WRONG_VALUE, lambda w: {}, "state"), Bad(Kind.WRONG_TYPE, lambda w: {"z": 5}, "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: "z", "'z'"), *wrong_types("state", 5),
     Bad(Kind.WRONG_TYPE, lambda w: ["z"], "StatePair", "'z'"),
-]
+]  # fmt: skip
 
 STATES = [
     Bad(Kind.WRONG_SHAPE, other_state, "x: [2, 4]", "x: [3, 4]", error=ArgumentError),
@@ -137,15 +133,9 @@ NAMES = [
     Bad(Kind.UNKNOWN_NAME, lambda w: [], "[]"),
 ]
 
-CAPACITY = [
-    Bad(Kind.WRONG_VALUE, lambda w: 0, "capacity", "0"),
-    *wrong_types("capacity", "8", True),
-]
+CAPACITY = [Bad(Kind.WRONG_VALUE, lambda w: 0, "capacity", "0"), *wrong_types("capacity", "8", True)]
 
-WINDOW = [
-    *each(Kind.WRONG_VALUE, "window", -1, 9),
-    *wrong_types("window", "1"),
-]
+WINDOW = [*each(Kind.WRONG_VALUE, "window", -1, 9), *wrong_types("window", "1")]
 
 FOLLOW = [
     Bad(Kind.WRONG_VALUE, lambda w: {"x": "nope"}, "'nope'"),
@@ -153,10 +143,7 @@ FOLLOW = [
     *wrong_types("follow", 5),
 ]
 
-STEP = [
-    Bad(Kind.WRONG_VALUE, lambda w: 0, "step", "0"),
-    *wrong_types("step", 1.5),
-]
+STEP = [Bad(Kind.WRONG_VALUE, lambda w: 0, "step", "0"), *wrong_types("step", 1.5)]
 
 FLAG = [*wrong_types("True or False", 1)]
 
@@ -254,11 +241,9 @@ SINGLE = {
 }
 
 CLOSED_SELF = {
-    "StatefulLane.run_with": lambda w, it: it.run_with(zrt.RunOptions()),
-    "State.__getitem__": lambda w, it: it["x"],
-    "State.write": lambda w, it: it.write({"x": w.array}),
-    "State.save": lambda w, it: it.save(w.folder / "state.npz"),
-}
+    "StatefulLane.run_with": lambda w, it: it.run_with(zrt.RunOptions()), "State.__getitem__": lambda w, it: it["x"],
+    "State.write": lambda w, it: it.write({"x": w.array}), "State.save": lambda w, it: it.save(w.folder / "state.npz"),
+}  # fmt: skip
 
 CLOSED_ALONE = {
     "StatefulLane": "run prime run_with_allocator_stats session inputs outputs audit slots state new_state",
@@ -268,8 +253,6 @@ CLOSED_ALONE = {
 CLOSABLE = {"StatefulLane": lane_of, "State": state_of}
 
 CANNOT_FAIL = {
-    A_RESULT: "StateSnapshot.__init__",
-    ANY: "StatefulLane.__new__",
-    A_FACT: "StatefulLane.step StatePorts.each",
+    A_RESULT: "StateSnapshot.__init__", ANY: "StatefulLane.__new__", A_FACT: "StatefulLane.step StatePorts.each",
     NOTHING: "State.names State.capacity State.__iter__ State.__len__",
-}
+}  # fmt: skip

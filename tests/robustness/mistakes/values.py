@@ -1,7 +1,5 @@
 """Values of all kinds: strings, sparse tensors, sequences, maps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -135,9 +133,7 @@ SINGLE = {
     ],
 }
 
-CLOSED_ALONE = {
-    "Value": "strings sparse elements to_list to_dict",
-}
+CLOSED_ALONE = {"Value": "strings sparse elements to_list to_dict"}
 
 CANNOT_FAIL = {
     A_FACT: "Value.key_type",

@@ -1,7 +1,5 @@
 """Weights of the caller, mapped files, containers, adapters, saved models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -161,13 +159,11 @@ PARAMETERS = [
 UNREADABLE = [
     Bad(Kind.CORRUPT, lambda w: w.file("bad.onnx", b"no model" * 99), "bad.onnx"),
     Bad(Kind.CORRUPT, lambda w: w.model[: len(w.model) // 2], "model in memory"),
-    Bad(Kind.EMPTY, lambda w: b"", "is empty"),
-    Bad(Kind.EMPTY, lambda w: w.file("empty.onnx", b""), "empty.onnx"),
+    Bad(Kind.EMPTY, lambda w: b"", "is empty"), Bad(Kind.EMPTY, lambda w: w.file("empty.onnx", b""), "empty.onnx"),
     Bad(Kind.DIRECTORY, lambda w: w.folder, "is a directory"),
-    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no.onnx", "no.onnx"),
-    Bad(Kind.WRONG_VALUE, lambda w: "no\0", "NUL"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no.onnx", "no.onnx"), Bad(Kind.WRONG_VALUE, lambda w: "no\0", "NUL"),
     *wrong_types("model", 5),
-]
+]  # fmt: skip
 
 NO_GRAPH = [
     Bad(Kind.CORRUPT, lambda w: b"\xff" * 9, "model in memory", error=InvalidGraphError),
@@ -182,10 +178,7 @@ OUTSIDE = [
     Bad(Kind.TRUNCATED, lambda w: w.outside(0), "outside.onnx", "'w'"),
 ]
 
-PROVIDER_S_NAME = [
-    *wrong_types("provider", 5, None),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0b", "provider", "NUL"),
-]
+PROVIDER_S_NAME = [*wrong_types("provider", 5, None), Bad(Kind.WRONG_VALUE, lambda w: "a\0b", "provider", "NUL")]
 
 SAVED_PATH = [
     Bad(Kind.DIRECTORY, lambda w: w.folder, "Is a directory", error=ArgumentError),
@@ -196,11 +189,9 @@ SAVED_PATH = [
 
 WEIGHTS_FILE = [
     Bad(Kind.WRONG_VALUE, lambda w: "a/b", "weights_file", "'a/b'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "", "weights_file"),
-    Bad(Kind.WRONG_VALUE, lambda w: "out.onnx", "weights_file"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0b", "weights_file", "NUL"),
-    *wrong_types("weights_file", 5),
-]
+    Bad(Kind.WRONG_VALUE, lambda w: "", "weights_file"), Bad(Kind.WRONG_VALUE, lambda w: "out.onnx", "weights_file"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0b", "weights_file", "NUL"), *wrong_types("weights_file", 5),
+]  # fmt: skip
 
 
 def mapped(w: World, **options: Any) -> zrt.MappedFile:
@@ -275,11 +266,8 @@ SINGLE = {
     "LoraAdapter.__init__": [
         Bad(Kind.WRONG_TYPE, lambda w: zrt.LoraAdapter(adapter_bytes(w), "cuda"), "allocator", "str"),
         Bad(Kind.WRONG_VALUE, lambda w: zrt.LoraAdapter(adapter_bytes(w), w.session.allocator()), "allocator", "host"),
-        Bad(
-            Kind.CLOSED,
-            lambda w: zrt.LoraAdapter(adapter_bytes(w), closed(w.session.allocator())),
-            "Allocator is closed",
-        ),
+        Bad(Kind.CLOSED, lambda w: zrt.LoraAdapter(adapter_bytes(w), closed(w.session.allocator())),
+            "Allocator is closed"),
     ],
     "Lane.run_with": [unsupported(lambda w: w.lane.run_with(adapted(w)), "adapters")],
     "IoBinding.run": [unsupported(lambda w: w.binding.run(adapted(w)), "adapters")],
@@ -293,65 +281,35 @@ SINGLE = {
         )
     ],
     "save_lora_adapter": [
-        Bad(
-            Kind.WRONG_VALUE, lambda w: zrt.save_lora_adapter(w.folder / "a", {}, model_version=2**31), "model_version"
-        ),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.save_lora_adapter(w.folder / "a", {}, model_version=2**31),
+            "model_version"),
         Bad(Kind.DIRECTORY, lambda w: zrt.save_lora_adapter(w.folder, {}), "directory", error=ArgumentError),
     ],
     "read_weights": [
         Bad(Kind.WRONG_TYPE, lambda w: zrt.read_weights(w.model, 5), "external_data_dir", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: reading(w, [b""]), "external_initializer_files", "list"),
-        Bad(
-            Kind.UNKNOWN_NAME,
-            lambda w: reading(w, {"nowhere": b""}),
-            "external_initializer_files",
-            "'nowhere'",
-            "'outside.weights'",
-        ),
+        Bad(Kind.UNKNOWN_NAME, lambda w: reading(w, {"nowhere": b""}), "external_initializer_files", "'nowhere'",
+            "'outside.weights'"),
         Bad(Kind.TRUNCATED, lambda w: reading(w, {"outside.weights": b""}), "'w'", "ends", "bytes too soon"),
-        Bad(
-            Kind.MISSING_FILE,
-            lambda w: zrt.read_weights(w.outside(16384).read_bytes(), w.folder / "no"),
-            "'w'",
-            "No such file",
-            error=ModelError,
-        ),
+        Bad(Kind.MISSING_FILE, lambda w: zrt.read_weights(w.outside(16384).read_bytes(), w.folder / "no"), "'w'",
+            "No such file", error=ModelError),
     ],
     "save_optimized": [
         Bad(Kind.NEGATIVE, lambda w: saving(w, w.model, weights_file="w", weights_from=-1), "weights_from", "-1"),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: saving(w, w.model, zrt.SessionOptions(optimized_model_filepath="other.onnx")),
-            "optimized_model_filepath",
-        ),
+        Bad(Kind.WRONG_VALUE, lambda w: saving(w, w.model, zrt.SessionOptions(optimized_model_filepath="other.onnx")),
+            "optimized_model_filepath"),
     ],
     "model_compatibility": [
-        Bad(
-            Kind.UNKNOWN_NAME,
-            lambda w: zrt.model_compatibility("", "Nope"),
-            "'Nope'",
-            "CPUExecutionProvider",
-            error=ProviderError,
-        ),
+        Bad(Kind.UNKNOWN_NAME, lambda w: zrt.model_compatibility("", "Nope"), "'Nope'", "CPUExecutionProvider",
+            error=ProviderError),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.model_compatibility(None, "Nope"), "info"),
     ],
-}
+}  # fmt: skip
 
-CLOSED_SELF = {
-    "MappedFile.tensor": lambda w, it: it.tensor("uint8"),
-}
+CLOSED_SELF = {"MappedFile.tensor": lambda w, it: it.tensor("uint8")}
 
-CLOSED_ALONE = {
-    "MappedFile": "array hugepage",
-}
+CLOSED_ALONE = {"MappedFile": "array hugepage"}
 
-CLOSABLE = {
-    "MappedFile": mapped,
-    "LoraAdapter": adapter,
-    "PrepackedWeights": lambda w: zrt.PrepackedWeights(),
-}
+CLOSABLE = {"MappedFile": mapped, "LoraAdapter": adapter, "PrepackedWeights": lambda w: zrt.PrepackedWeights()}
 
-CANNOT_FAIL = {
-    A_RESULT: "Initializer.__init__",
-    NOTHING: "PrepackedWeights.__init__",
-}
+CANNOT_FAIL = {A_RESULT: "Initializer.__init__", NOTHING: "PrepackedWeights.__init__"}

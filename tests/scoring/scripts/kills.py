@@ -7,8 +7,6 @@ Arguments: the folder with the model and the data set, the name of OUTPUT, its f
 ``random:N`` for N random instants, and further arguments of the command. It prints the number of runs that were killed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import random
@@ -63,16 +61,16 @@ def run(calls: int, seconds: float | None, *arguments: str) -> int:
 
 def content() -> dict[str, bytes]:
     """All that the run left in the place of its results, but for what tells one run from another."""
-    found = Path(name)
-    where = sorted(found.iterdir()) if found.is_dir() else [found]
+    path = Path(name)
+    where = sorted(path.iterdir()) if path.is_dir() else [path]
     assert {each.name for each in Path().iterdir()} == {*before, name}, list(Path().iterdir())
-    if not found.is_dir():
+    if not path.is_dir():
         return {each.name: each.read_bytes() for each in where}
     assert not [each for each in where if each.is_dir()], where
     # Parts may be cut elsewhere.
-    rows = pyarrow.dataset.dataset(found, format=kind).to_table()
+    rows = pyarrow.dataset.dataset(path, format=kind).to_table()
     # All files that a reader sees are parts that the manifest names.
-    named = parts.Manifest.read(found / parts.MANIFEST).parts
+    named = parts.Manifest.read(path / parts.MANIFEST).parts
     assert {each.name for each in where} == {parts.MANIFEST, *named}, where
     return {"rows": repr(rows.to_pydict()).encode()}
 

@@ -1,7 +1,5 @@
 """Runs with timeouts in a process of their own: the function that argument 1 names prints what happens."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import signal
@@ -13,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 import zrt
-from tests.support import models
+from tests.support import models, threads
 from tests.support.bindings import bind
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
@@ -29,12 +27,23 @@ def interrupt():
 
 @contextmanager
 def meanwhile(work=interrupt):
-    """Calls `work` in another thread after a tenth of a second."""
-    thread = threading.Timer(0.1, work)
+    """Calls `work` in another thread once this one has computed for 20 ms: the run is then under way, also on a busy
+    machine. Calls it at the end of the block at the latest.
+    """
+    over, computed = threading.Event(), threads.cpu_time(threading.get_ident())
+    enough = computed() + 0.02
+
+    def call():
+        while computed() < enough and not over.wait(0.001):
+            pass
+        work()
+
+    thread = threading.Thread(target=call)
     thread.start()
     try:
         yield
     finally:
+        over.set()
         thread.join()
 
 

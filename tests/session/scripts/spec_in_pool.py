@@ -1,7 +1,5 @@
 """Sends a recipe to processes that the method in argument 1 starts; each loads the model in argument 2 once."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -3,8 +3,6 @@
 Argument 1 is the folder for the model. The memory is the proportional set size: shared pages are divided.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys
@@ -58,11 +56,11 @@ def total(context: BaseContext, spec: zrt.SessionSpec, count: int) -> int:
     workers = [context.Process(target=work, args=(spec, measure, sizes)) for _ in range(count)]
     for worker in workers:
         worker.start()
-    found = [sizes.get() for _ in workers]
+    loaded = [sizes.get() for _ in workers]
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
-    return sum(found)
+    return sum(loaded)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Lanes, runs, tasks and futures in threads, while their session is closed and replaced."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

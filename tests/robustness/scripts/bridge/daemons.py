@@ -1,7 +1,5 @@
 """Daemon threads wait for runs, in event loops and without, when the process ends."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

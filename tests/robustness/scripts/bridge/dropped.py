@@ -1,7 +1,5 @@
 """Sessions, feeds, options and futures are dropped in random order; each awaited result is right."""
 
-from __future__ import annotations
-
 import gc
 import random
 import time

@@ -1,7 +1,5 @@
 """The process ends while runs are in progress; the arguments after the first say who holds their futures."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.robustness.loops import FOREVER, looping

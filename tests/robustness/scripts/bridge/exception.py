@@ -1,7 +1,5 @@
 """SystemExit with runs in progress."""
 
-from __future__ import annotations
-
 import tests.robustness.prologue  # noqa: F401
 from tests.robustness.loops import FOREVER, looping
 

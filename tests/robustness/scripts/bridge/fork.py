@@ -1,7 +1,5 @@
 """In a forked child the futures of the parent fail and sessions of its own run; the parent is not affected."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """Forks while threads submit, cancel and log: the child works, whichever locks they hold."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading

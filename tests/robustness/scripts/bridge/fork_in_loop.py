@@ -1,7 +1,5 @@
 """A fork while a loop waits for runs: the parent's runs complete, and the child has loops and runs of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 

@@ -3,8 +3,6 @@
 The runs that were started end, each future that was returned completes, and later runs are right.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import random
 import signal

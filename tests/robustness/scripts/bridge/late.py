@@ -1,7 +1,5 @@
 """Submits a run in an exit function that is called after zrt's own: it is refused, and `run` still works."""
 
-from __future__ import annotations
-
 import atexit
 
 

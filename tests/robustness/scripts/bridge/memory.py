@@ -1,7 +1,5 @@
 """Prints by how many KiB the process grows over 3000 runs."""
 
-from __future__ import annotations
-
 import gc
 import resource
 

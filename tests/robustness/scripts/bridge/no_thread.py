@@ -1,7 +1,5 @@
 """A submit whose thread cannot be started raises AllocationError."""
 
-from __future__ import annotations
-
 import threading
 
 import zrt

@@ -1,7 +1,5 @@
 """The process ends while a stopped loop has runs: ended ones, which it never took, and endless ones."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 
@@ -19,3 +17,4 @@ tasks.append(loop.create_task(one.run_async(FOREVER)))
 loop.run_until_complete(asyncio.sleep(0))
 for task in tasks:
     task._log_destroy_pending = False
+print(time.monotonic())

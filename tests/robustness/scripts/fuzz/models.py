@@ -3,8 +3,6 @@
 Each seed is printed first, so that the last one is known when the process crashes.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 

@@ -1,7 +1,5 @@
 """Loads and runs the mutated model of the seed in argument 1 with the onnxruntime package."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

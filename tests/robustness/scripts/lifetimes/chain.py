@@ -1,7 +1,5 @@
 """Each output is bound again as the next and keeps the one before: 30,000 of them are released."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Closes everything in random order: a closed object releases nothing that another one needs."""
 
-from __future__ import annotations
-
 import gc
 import random
 

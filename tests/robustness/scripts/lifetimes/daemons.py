@@ -1,7 +1,5 @@
 """The interpreter ends while daemon threads run. Arguments: the thread count of the sessions, and the kinds of work."""
 
-from __future__ import annotations
-
 import sys
 import threading
 

@@ -1,7 +1,5 @@
 """For each seed: makes everything and drops it in its own order, some closed first, some in cycles."""
 
-from __future__ import annotations
-
 import gc
 import random
 import sys

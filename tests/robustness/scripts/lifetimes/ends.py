@@ -1,7 +1,5 @@
 """The interpreter ends while objects of every kind are alive; the arguments name their holders."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import sys

@@ -1,7 +1,5 @@
 """Lets the n-th allocation of Python fail, for each n: an error, no crash, and the next call is right."""
 
-from __future__ import annotations
-
 import _testcapi
 import sys
 

@@ -1,7 +1,5 @@
 """Repeats calls that make, use and drop objects, and prints by how many bytes the process grows in each turn."""
 
-from __future__ import annotations
-
 import gc
 import json
 

@@ -1,7 +1,5 @@
 """Prints by how many bytes the process grows over 2000 sessions; argument 1 is the thread count."""
 
-from __future__ import annotations
-
 import gc
 import sys
 

@@ -1,7 +1,5 @@
 """Profiling whose file exceeds the size limit raises FileError."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Forks after a session was used: the child uses its objects in a way that the arguments name; the parent goes on."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.robustness import forks

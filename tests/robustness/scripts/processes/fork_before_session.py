@@ -1,7 +1,5 @@
 """Forks before the first session, when argument 1 has been done; a session of the child runs, and of its child."""
 
-from __future__ import annotations
-
 import sys
 
 import zrt

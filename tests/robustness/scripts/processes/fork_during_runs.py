@@ -1,7 +1,5 @@
 """Forks while other threads run the session."""
 
-from __future__ import annotations
-
 import os
 import threading
 

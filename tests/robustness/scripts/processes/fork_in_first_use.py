@@ -4,8 +4,6 @@ Argument 1 is the use. The first search for a module is slow: if the use imports
 fork, and the child, which has no thread that ends it, waits for ever.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

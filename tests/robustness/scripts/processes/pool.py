@@ -1,7 +1,5 @@
 """A pool of forked processes, each with a session of its own."""
 
-from __future__ import annotations
-
 import multiprocessing
 
 import zrt

@@ -1,7 +1,5 @@
 """Uses zrt in several interpreters of one process; the main one goes on."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A thread factory, policy, log handler or callback that holds its session is collected with it."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import threading

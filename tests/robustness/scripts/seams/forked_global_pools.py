@@ -1,7 +1,5 @@
 """After a fork, sessions of the global thread pools run in the child without the parent's threads."""
 
-from __future__ import annotations
-
 import asyncio
 
 import zrt

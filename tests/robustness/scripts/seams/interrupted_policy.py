@@ -1,7 +1,5 @@
 """Ctrl-C at any bytecode of a policy raises KeyboardInterrupt, and the loaded session is released."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

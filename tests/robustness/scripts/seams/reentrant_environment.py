@@ -1,7 +1,5 @@
 """A thread factory that uses zrt while the environment is being created: refused, and the creation succeeds."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ctrl-C during a run: the run finishes, KeyboardInterrupt is raised, and all objects still work."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

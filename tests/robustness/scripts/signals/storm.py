@@ -1,7 +1,5 @@
 """A storm of signals in all kinds of calls, after which everything works."""
 
-from __future__ import annotations
-
 import gc
 
 import zrt

@@ -1,7 +1,5 @@
 """Runs models with 20,000 inputs and 2,000 outputs in a thread whose stack is smaller than their arrays."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A session with 100,000 threads is refused by name."""
 
-from __future__ import annotations
-
 import resource
 import sys
 

@@ -1,7 +1,5 @@
 """Values of every kind are alive when the interpreter ends."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 
