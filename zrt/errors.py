@@ -35,6 +35,18 @@ class TerminatedError(FailError):
     """`RunOptions.terminate` ended the run; or SIGINT did, under a `timeout`, and its handler raised nothing."""
 
 
+class MemoryLimitError(FailError, MemoryError):
+    """A run, or a load, needs more memory than its arena may have: `memory_limit`, or `ArenaConfig.max_mem`.
+
+    The session goes on.
+    """
+
+    requested: int = 0
+    """The bytes of the allocation for which there was no room; 0 if not known."""
+    node: str = ""
+    """The name of the node that asked for them; empty if it has none, or is not known."""
+
+
 class InvalidArgumentError(OrtError, ValueError):
     """``ORT_INVALID_ARGUMENT``: ONNX Runtime refused a feed, an option or another argument that zrt does not check."""
 

@@ -18,6 +18,7 @@ from zrt.errors import (
     DeviceResetError,
     FailError,
     InvalidArgumentError,
+    MemoryLimitError,
     ModelLoadCanceledError,
     NoSuchFileError,
     OrtError,
@@ -51,6 +52,17 @@ def terminated_run(build: Callable[..., Any]) -> None:
     options = zrt.RunOptions(log_severity_level="FATAL")
     options.terminate()
     zrt.Session(build(NEG), QUIET).run([np.ones(2, np.float32)], options=options)
+
+
+def no_room(build: Callable[..., Any]) -> None:
+    options = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL", memory_limit="1MiB")
+    body = "<body = step (int64 i, bool c, float[k] a) => (bool d, float[k] b) { d = Identity(c) [inner] b = Neg(a) }>"
+    loop = f"(int64 n, bool go, float[k] x) => (float[k] y) {{ [outer] y = Loop (n, go, x) {body} }}"
+    session = zrt.Session(build(loop), options)
+    with pytest.raises(MemoryLimitError) as caught:
+        session.run([np.array(2), np.array(True), np.ones(1 << 20, np.float32)])
+    assert (caught.value.requested, caught.value.node) == (4 << 20, "inner")
+    raise caught.value
 
 
 def wrong_output_shape(build: Callable[..., Any]) -> None:
@@ -121,6 +133,8 @@ PROVOKED = [
     (folder_as_file, ort_messages.FILE_REFUSED),
     (canceled_load, ort_messages.LOAD_CANCELED),
     (terminated_run, ort_messages.RUN_TERMINATED),
+    (no_room, ort_messages.NO_ROOM),
+    (no_room, ort_messages.IN_A_NODE),
     (wrong_output_shape, ort_messages.WRONG_OUTPUT_SHAPE),
     (sparse_output, ort_messages.SPARSE_OUTPUT),
     (wrong_output_shape, ort_messages.COMPUTED_OUTPUT_SHAPE),

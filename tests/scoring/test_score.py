@@ -14,7 +14,8 @@ import pytest
 import zrt
 from tests.scoring import models
 from tests.support.interrupts import on_its_own
-from zrt.errors import ArgumentError, FileError, ShapeError, UnsupportedError
+from tests.support.models import parsed
+from zrt.errors import ArgumentError, FileError, MemoryLimitError, ShapeError, UnsupportedError
 from zrt.scoring import parts
 from zrt.scoring.parts import Parts
 from zrt.scoring.results import Result
@@ -149,6 +150,25 @@ def test_results_whose_rows_have_different_shapes_are_refused(tmp_path: Path, ki
     parts.add(Result(2, {"y": np.ones((2, 1))}))
     with pytest.raises(ArgumentError, match=r"different shapes: {'y': \[3\]} and {'y': \[1\]}"):
         parts.flush()
+
+
+@pytest.mark.parametrize("rows", [64, 7, 100])
+def test_batch_that_needs_too_much_memory_is_halved(rows: int) -> None:
+    """Each row needs 64 KiB of intermediate results, and the arena has 1 MiB, of which the load took some."""
+    text = "(float[n, 16384] x) => (float[n] y) <int64[1] a = {1}> { b = Neg(x) y = ReduceSum <keepdims = 0> (b, a) }"
+    limited = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL", memory_limit="1MiB")
+    scorer = Scorer(zrt.Session(parsed(text), limited), 64)
+    x = np.repeat(np.arange(rows, dtype=np.float32)[:, None], 16384, axis=1)
+    assert scorer.run({"x": x})["y"].tolist() == [-16384 * row for row in range(rows)]
+    assert scorer.batch == 8
+
+
+def test_row_that_needs_too_much_memory_raises() -> None:
+    limited = zrt.SessionOptions(log_severity_level="FATAL", memory_limit="1MiB")
+    for sizes in ("n, m", "2, m"):
+        model = parsed(f"(float[{sizes}] x) => (float[{sizes}] y) {{ a = Neg(x) y = Softmax(a) }}")
+        with pytest.raises(MemoryLimitError):
+            Scorer(zrt.Session(model, limited), 2).run({"x": np.ones((2, 1 << 20), np.float32)})
 
 
 def test_runs_whose_rows_have_different_shapes_are_refused(load: Callable[..., zrt.Session]) -> None:

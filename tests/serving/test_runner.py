@@ -10,6 +10,7 @@ import pytest
 import zrt
 from tests.conftest import ENDLESS
 from tests.serving.conftest import Counted, job
+from zrt.errors import MemoryLimitError
 from zrt.serving.runner import Batching, Runner, bucket_size, same
 from zrt.serving.signature import Signature
 
@@ -32,6 +33,35 @@ def y(values: list[Any]) -> list[Any]:
     for value in values:
         assert isinstance(value, dict), value
     return [value["y"].tolist() for value in values]
+
+
+class TestMemoryLimit:
+    """Each row needs 256 KiB of the arena's 1 MiB, of which the load takes some: three rows fit."""
+
+    @pytest.fixture
+    def limited(self, build: Callable[..., Any]) -> zrt.Session:
+        text = """(float[n, 4] x) => (float[n, 4] y) <int64[2] wide = {1, 16384}, int64[1] axis = {1}> {
+            a = Tile(x, wide)
+            b = ReduceMax <keepdims = 1> (a, axis)
+            c = Sub(x, b)
+            d = Add(x, b)
+            y = Add(c, d)
+        }"""
+        options = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL", memory_limit="1MiB")
+        return zrt.Session(build(text), options)
+
+    def test_batch_is_halved(self, limited: zrt.Session, counted: Counted) -> None:
+        runs = runner(limited, counted)
+        for _ in range(3):
+            values = runs.run(jobs(*(rows(index) for index in range(8))))
+            assert y(values) == [rows(2 * index).tolist() for index in range(8)]
+
+    def test_request_is_halved_where_rows_are_known_to_be_apart(self, limited: zrt.Session, counted: Counted) -> None:
+        runs = runner(limited, counted)
+        large = rows(*range(8))
+        assert isinstance(runs.run(jobs(large))[0], MemoryLimitError)
+        runs.run(jobs(rows(1), rows(2)))
+        assert y(runs.run(jobs(large))) == [rows(*range(0, 16, 2)).tolist()]
 
 
 class TestTogether:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 import reprlib
 import threading
 from collections.abc import Mapping, Sequence
@@ -87,6 +88,27 @@ def seconds(value: Any, subject: str, low: float = 0) -> float:
     if not low <= number <= threading.TIMEOUT_MAX:
         raise ArgumentError(f"{subject}: {shown(number)} seconds cannot be waited for")
     return float(number)
+
+
+def byte_count(value: Any, subject: str) -> int:
+    """A number of bytes, at least 1: an int, or a text such as "512MiB", "1.5 GB" or "4096"."""
+    if not isinstance(value, str):
+        return integer(value, subject, 1, 2**62)
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?) *(?:([KMGT])(i?)B|B)?", value.strip(), re.ASCII | re.IGNORECASE)
+    if match is None:
+        raise ArgumentError(f"{subject}: expected bytes such as 512MiB, 2GB or 4096, got {shown(value)}")
+    power = "KMGT".index(match[2].upper()) + 1 if match[2] else 0
+    number = float(match[1]) if "." in match[1] else int(match[1])
+    return integer(int(number * (1024 if match[3] else 1000) ** power), subject, 1, 2**62)
+
+
+def memory_bounds(value: Any, subject: str) -> str:
+    """Checks a value of `memory`."""
+    if not isinstance(value, str):
+        raise wrong_type(subject, '"bounded"', value)
+    if value != "bounded":
+        raise ArgumentError(f'{subject}: {value!r} is not "bounded"')
+    return value
 
 
 def boolean(value: Any, subject: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from zrt._native import lib, status
 from zrt._native.handle import Handle
@@ -61,13 +61,22 @@ def _table_of_children() -> RunTable:
 class SessionHandle(Handle):
     """A handle on an ``OrtSession``, and the table through which it runs."""
 
-    __slots__ = ("table",)
+    __slots__ = ("arena", "table")
 
     table: RunTable
+    arena: Handle | None
+    """The ``zrt_arena`` whose unused memory goes back to the system."""
 
     def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
         super().__init__(reference, pointer, kept)
         self.table = _table()
+        self.arena = None
+
+    def holding(self, *others: Handle) -> Self:
+        """The same session, which keeps these other handles alive too."""
+        held = super().holding(*others)
+        held.arena = self.arena
+        return held
 
     def run_in_children(self) -> None:
         """Lets forked children run the session too. Call it only for one without threads."""

@@ -6,7 +6,15 @@ import errno
 import re
 from typing import NamedTuple
 
-from zrt.errors import BY_CODE, FailError, ModelLoadCanceledError, NoSuchFileError, OrtError, TerminatedError
+from zrt.errors import (
+    BY_CODE,
+    FailError,
+    MemoryLimitError,
+    ModelLoadCanceledError,
+    NoSuchFileError,
+    OrtError,
+    TerminatedError,
+)
 
 
 class OrtMessage(NamedTuple):
@@ -32,6 +40,12 @@ LOAD_CANCELED = OrtMessage("canceled (?:due to|by) user request", ("1.27.0", "1.
 
 RUN_TERMINATED = OrtMessage("terminate flag", ("1.27.0", "1.32.0"))
 """`RunOptions.terminate` ended a run: the code is ``ORT_FAIL``."""
+
+NO_ROOM = OrtMessage(r"Available memory of \d+ is smaller than requested bytes of (\d+)", ("1.27.0", "1.32.0"))
+"""An arena would exceed its limit: the code is that of the place that asks, ``ORT_FAIL`` in a node."""
+
+IN_A_NODE = OrtMessage(r".*while running (\S+) node\. Name:'(.*?)'", ("1.27.0", "1.32.0"))
+"""The operator and the name of the node that fails; the innermost one, where it is in a loop or a branch."""
 
 WRONG_OUTPUT_SHAPE = OrtMessage("output OrtValue provided for output", ("1.27.0", "1.32.0"))
 """An output has another shape than the memory that is bound for it: the code is ``ORT_INVALID_ARGUMENT``."""
@@ -81,9 +95,24 @@ def to_error(code: int, message: str) -> OrtError:
         code = NoSuchFileError.code if code == errno.ENOENT else FailError.code
     elif LOAD_CANCELED.matches(message):
         code = ModelLoadCanceledError.code
+    room = NO_ROOM.search(message)
+    if room is not None:
+        return _no_room(code, message, int(room[1]))
     kind = BY_CODE.get(code, OrtError)
     if kind is FailError and RUN_TERMINATED.matches(message):
         kind = TerminatedError
     error = kind(message.strip())
     error.code, error.ort_message = code, message
+    return error
+
+
+def _no_room(code: int, message: str, requested: int) -> MemoryLimitError:
+    node = IN_A_NODE.search(message)
+    name = "" if node is None else node[2]
+    asking = (
+        "ONNX Runtime" if node is None else f"{node[1]} node {name!r}" if name else f"a {node[1]} node without a name"
+    )
+    error = MemoryLimitError(f"{asking} asks for {requested:,} bytes more, and the limit of the arena leaves no room")
+    error.code, error.ort_message = code, message
+    error.requested, error.node = requested, name
     return error

@@ -13,7 +13,6 @@ from zrt.errors import (
     BusyError,
     Error,
     ForkedError,
-    OrtError,
     TerminatedError,
     TimeoutError,
 )
@@ -80,8 +79,8 @@ def check(code: Any) -> None:
 def about(subject: str, error: Error) -> Error:
     """The same error with its subject in front of the message."""
     named = type(error)(f"{subject}: {error}")
-    if isinstance(error, OrtError) and isinstance(named, OrtError):
-        named.code, named.ort_message = error.code, error.ort_message
+    # The attributes that are not in the message: the code, ORT's own words.
+    named.__dict__.update(error.__dict__)
     return named
 
 

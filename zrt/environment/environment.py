@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from zrt._common.arguments import choose, entries, seconds, text, wrong_type
+from zrt._common.arguments import byte_count, choose, entries, memory_bounds, seconds, text, wrong_type
 from zrt._common.public import public
 from zrt._native import bridge, early_start, ffi, lib, status
 from zrt._native.cdata import new_array
@@ -50,6 +50,10 @@ class Environment:
     `cpus` is a budget of CPUs for all runs of the process: a number, or ``"auto"`` for those that the process may use.
     Runs then take turns, no more at a time than fit, and sessions make no thread pools unless their options ask for
     some. None: as the variable ``ZRT_CPUS`` says, and without it there is no budget.
+
+    `memory` and `memory_limit`
+    are for sessions whose `SessionOptions` leave these fields open; None takes them from the environment variables
+    ``ZRT_MEMORY`` and ``ZRT_MEMORY_LIMIT``.
     """
 
     __slots__ = (
@@ -59,6 +63,8 @@ class Environment:
         "cpus",
         "log_id",
         "logger",
+        "memory",
+        "memory_limit",
         "pointer",
         "pools",
         "threading",
@@ -72,6 +78,10 @@ class Environment:
     config_entries: dict[str, str]
     cpus: int | None
     """The size of the budget of CPUs; None without one."""
+    memory: str | None
+    """How sessions bound their memory: "bounded"; None if they do not."""
+    memory_limit: int | None
+    """The limit of each session's arena in bytes; None without a limit."""
     pointer: Any
     pools: Handle | None
     _settings: tuple[object, ...]
@@ -86,6 +96,8 @@ class Environment:
         threading: ThreadingOptions | None = None,
         config_entries: Mapping[str, str] | None = None,
         cpus: int | str | None = None,
+        memory: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> Environment:
         global _current, _creating
         name = text(log_id, "log_id")
@@ -103,7 +115,11 @@ class Environment:
         pairs = entries({} if config_entries is None else config_entries, "config_entries")
         config = {key.decode(): entry.decode() for key, entry in pairs}
         budget = cpu_budget.by_variable() if cpus is None else cpu_budget.size_of(cpus)
-        settings = (log_id, severity, log, pools, config, budget)
+        bounds = {
+            name: _or_variable(value, name, check)
+            for name, value, check in (("memory", memory, memory_bounds), ("memory_limit", memory_limit, byte_count))
+        }
+        settings = (log_id, severity, log, pools, config, bounds, budget)
         with _lock:
             if _current is None:
                 if _creating:
@@ -118,6 +134,7 @@ class Environment:
                 created.threading = pools
                 created.config_entries = config
                 created.cpus = budget or None
+                created.memory, created.memory_limit = bounds["memory"], bounds["memory_limit"]
                 created._severity = severity
                 created._settings = settings
                 # The environment is never released: ORT's threads and values may outlive every Python object.
@@ -130,7 +147,7 @@ class Environment:
             elif _current._settings != settings:
                 raise ArgumentError(
                     f"this process has its environment already, as {_current!r}; "
-                    f"{log_id!r} at {severity.name}{_with(log, pools, config, budget)} cannot be a second one"
+                    f"{log_id!r} at {severity.name}{_with(log, pools, config, bounds, budget)} cannot be a second one"
                 )
             return _current
 
@@ -249,17 +266,32 @@ class Environment:
         return provider_libraries.registered()
 
     def __repr__(self) -> str:
-        more = _with(self.logger, self.threading, self.config_entries, self.cpus)
+        bounds = {"memory": self.memory, "memory_limit": self.memory_limit}
+        more = _with(self.logger, self.threading, self.config_entries, bounds, self.cpus)
         return f"Environment(log_id={self.log_id!r}, log_severity={self.log_severity.name}{more})"
 
 
+def _or_variable(value: Any, name: str, check: Callable[[Any, str], Any]) -> Any:
+    """The checked value of a setting, or of its environment variable; None if both are missing."""
+    if value is not None:
+        return check(value, name)
+    variable = f"ZRT_{name.upper()}"
+    value = os.environ.get(variable)
+    return check(value, variable) if value else None
+
+
 def _with(
-    logger: logging.Logger | None, threading: ThreadingOptions | None, config: dict[str, str], cpus: int | None
+    logger: logging.Logger | None,
+    threading: ThreadingOptions | None,
+    config: dict[str, str],
+    bounds: Mapping[str, object],
+    cpus: int | None,
 ) -> str:
     """The settings other than the log's name and level, for messages."""
     parts = "" if logger is None else f", logger={logger.name!r}"
     parts += "" if threading is None else f", threading={threading!r}"
     parts += f", config_entries={config!r}" if config else ""
+    parts += "".join(f", {name}={bound!r}" for name, bound in bounds.items() if bound is not None)
     return parts + (f", cpus={cpus}" if cpus else "")
 
 

@@ -15,7 +15,17 @@ from dataclasses import field, fields
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_bytes, text, wrong_type
+from zrt._common.arguments import (
+    INT32_MAX,
+    boolean,
+    byte_count,
+    choose,
+    integer,
+    memory_bounds,
+    path_bytes,
+    text,
+    wrong_type,
+)
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
@@ -115,6 +125,21 @@ def switch(function: str, *, default: bool) -> Any:
 def number(meaning: str = "", low: int = 0, high: int = INT32_MAX, **where: Any) -> Any:
     """An int between `low` and `high`."""
     return option("int", int, lambda value, subject: integer(value, subject, low, high), meaning, **where)
+
+
+def capacity() -> Any:
+    """A number of bytes for zrt itself: an int, or a text such as "512MiB"."""
+    return _kept("bytes", int | str, byte_count)
+
+
+def bounds() -> Any:
+    """How zrt itself bounds the memory: "bounded"."""
+    return _kept("str", str, memory_bounds)
+
+
+def _kept(type_name: str, data: Any, check: Callable[[Any, str], Any]) -> Any:
+    """A field that ORT does not get."""
+    return option(type_name, data, check, written=lambda value: "")
 
 
 def threads(function: str) -> Any:

@@ -22,23 +22,26 @@ class PoolOptions(Handle):
     The methods about config entries are for an ``OrtSessionOptions``.
     """
 
-    __slots__ = ("crew", "pools", "threads")
+    __slots__ = ("crew", "pools", "threads", "wish")
 
     crew: Crew | None
     pools: Handle | None
     """The handle of the environment's pools, for a session that uses those."""
     threads: int
     """The threads within an operator of a session; 0: ONNX Runtime's choice."""
+    wish: Any
+    """The bounds of a session's memory: a `session_arena.Wish`, or None."""
 
     def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
         super().__init__(reference, pointer, kept)
-        self.crew = self.pools = None
+        self.crew = self.pools = self.wish = None
         self.threads = 0
 
     def holding(self, *others: Handle) -> Self:
         """The same options, which keep these other handles alive too."""
         held = super().holding(*others)
         held.crew, held.pools, held.threads = self.crew, self.pools, self.threads
+        held.wish = self.wish
         return held
 
     def add_config_entry(self, key: str, value: bytes) -> None:

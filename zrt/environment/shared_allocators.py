@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +16,19 @@ from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.devices import DeviceMemory
 from zrt.environment.provider_libraries import HOST, lend, place_of
-from zrt.errors import ArgumentError, Error, ProviderError, UnsupportedError
-from zrt.memory.allocators import Allocator, MemoryInfo, write_pairs
+from zrt.errors import ArgumentError, BusyError, Error, ProviderError, UnsupportedError
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, write_pairs
 from zrt.memory.arena import ArenaConfig
 from zrt.types import AllocatorType, DeviceMemType
+
+# Whether a user has registered an allocator of the host, and whether a load has one. Guarded by the lock of `freeing`.
+_host_registered = False
+_lent_to_load = False
 
 
 def register(environment: Any, memory: MemoryInfo, arena: ArenaConfig | None) -> None:
     """See `Environment.register_allocator`."""
+    global _host_registered
     _require_memory(memory)
     if arena is not None and not isinstance(arena, ArenaConfig):
         raise wrong_type("arena", "an ArenaConfig", arena)
@@ -32,6 +38,37 @@ def register(environment: Any, memory: MemoryInfo, arena: ArenaConfig | None) ->
     function = api().CreateAndRegisterAllocatorV2
     with _freeing(info, f"memory {memory.name!r}"):
         status.check(function(environment, provider, info.pointer, config.pointer, NULL, NULL, 0))
+        _host_registered = _host_registered or place_of(info.pointer) == HOST
+
+
+@contextmanager
+def lent_to_load(environment: Any, arena: ArenaConfig) -> Iterator[None]:
+    """Registers an arena of the host for the one load in the block; a session that has it keeps it.
+
+    Loads that read the environment's allocators wait meanwhile.
+    """
+    global _lent_to_load
+    memory = replace(CPU, allocator_type=AllocatorType.ARENA).handle()
+    config = arena.handle()
+    function = api().CreateAndRegisterAllocatorV2
+    with _freeing(memory, "memory, memory_limit"):
+        if _host_registered:
+            raise ArgumentError(
+                "memory, memory_limit: the environment has a registered allocator of the host, which the arena of this "
+                "session would replace; unregister it, or load the session with use_env_allocators=True"
+            )
+        if _lent_to_load:
+            raise BusyError("memory, memory_limit: the load of such a session has called this one")
+        _lent_to_load = True
+        try:
+            status.check(function(environment, b"CPUExecutionProvider", memory.pointer, config.pointer, NULL, NULL, 0))
+            yield
+        finally:
+            _lent_to_load = False
+            # It fails only where the registration failed.
+            failed = api().UnregisterAllocator(environment, memory.pointer)
+            if failed:
+                api().ReleaseStatus(failed)
 
 
 def _provider_of(memory: MemoryInfo) -> bytes:
@@ -53,6 +90,7 @@ def _provider_of(memory: MemoryInfo) -> bytes:
 
 def unregister(environment: Any, memory: MemoryInfo) -> None:
     """See `Environment.unregister_allocator`."""
+    global _host_registered
     _require_memory(memory)
     info = memory.handle()
     with _freeing(info, f"memory {memory.name!r}"):
@@ -60,6 +98,7 @@ def unregister(environment: Any, memory: MemoryInfo) -> None:
             status.check(api().UnregisterAllocator(environment, info.pointer))
         except Error as error:
             raise ArgumentError(f"memory {memory.name!r}: {error}") from error
+        _host_registered = _host_registered and place_of(info.pointer) != HOST
 
 
 def find(environment: Any, memory: MemoryInfo) -> Allocator | None:
@@ -135,3 +174,12 @@ def _device_of(memory: MemoryInfo) -> tuple[Handle, DeviceMemType]:
             f"memory {memory.name!r}: a device makes the allocator: give the memory or host_memory of an EpDevice"
         )
     return memory.device()
+
+
+def _forked() -> None:
+    # Another thread's load does not go on here.
+    global _lent_to_load
+    _lent_to_load = False
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -16,7 +16,7 @@ from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import FailError, UnknownNameError
+from zrt.errors import FailError, UnknownNameError, UnsupportedError
 from zrt.graph import model_proto
 from zrt.graph.builder import Graph
 from zrt.graph.editor import Assembly, editor_api
@@ -61,6 +61,9 @@ class GraphEdit(Owner, Graph):
         # The kernels of custom operators, which the session keeps.
         self._kernels: set[object] = set()
         self._settings = prepare_options(options, self._selection, external_data_dir)
+        if options is not None and (options.memory, options.memory_limit) != (None, None):
+            raise UnsupportedError("memory, memory_limit: ONNX Runtime gives an edited session no arena of its own")
+        self._settings.wish = None
         with model_source.Source(model) as source:
             if options is not None:
                 require_other_file(source, self._settings, options)

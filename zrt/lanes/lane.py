@@ -255,6 +255,7 @@ class Lane(Owner, guarded=False):
             synchronize=self.synchronize,
             rebound=[(port.info.name, port.handle()) for port in copied],
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
+            input_bytes=sum(port.nbytes for port in ports_in),
             parents=[*(handle for port in ports for handle in port.handles()), *carrier],
         )
         reader = self._reader(block, binding, ports_in, ports_out)

@@ -24,7 +24,7 @@ from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.memory.buffers import Buffer, BufferPolicy
 from zrt.session.feeds import names_of
 from zrt.session.session import Session
-from zrt.types import ElementType
+from zrt.types import ElementType, nbytes
 from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, phrase
@@ -77,6 +77,11 @@ class Port:
     def beside(self) -> bool:
         """Whether ORT reads or writes the port's own memory, without a copy between devices."""
         return self.where.memory._beside(self.place)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the bound value."""
+        return 0 if self.value is None else nbytes(self.info.element_type, self.value.shape)
 
     def handle(self) -> Handle:
         """The bound value's handle."""

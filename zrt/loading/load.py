@@ -24,7 +24,7 @@ from zrt.environment.pool_options import PoolOptions
 from zrt.errors import AllocationError, ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
 from zrt.loading.session_options import LoadCancellation, SessionOptions
-from zrt.providers.default_selection import parse
+from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
 
 if TYPE_CHECKING:
@@ -59,11 +59,13 @@ def prepare_options(
     # First: an environment with a budget of CPUs changes the defaults.
     environment = current()
     selection = parse(providers)
-    if shared and external_data_dir is None and not selection.changes_options:
+    wish = _wish(settings, selection)
+    if wish is None and shared and external_data_dir is None and not selection.changes_options:
         handle = shared_options(settings)
         if handle is not None:
             return handle
     handle = settings.handle()
+    handle.wish = wish
     if not settings.use_per_session_threads:
         handle.pools, pools = environment.pools, environment.threading
         if pools is None:
@@ -79,6 +81,19 @@ def prepare_options(
             raise ModelNotFoundError(f"external_data_dir {os.fsdecode(folder)!r}: there is no such folder")
         handle.add_config_entry(EXTERNAL_DATA_DIR, folder)
     return handle
+
+
+def _wish(options: SessionOptions, selection: DefaultSelection) -> Any:
+    """The bounds of the session's memory, see `session_arena`; None for a session without."""
+    environment = current()
+    bounds = (options.memory, options.memory_limit, environment.memory, environment.memory_limit)
+    if all(bound is None for bound in bounds):
+        return None
+    # Deferred: the modules about values take milliseconds of a first session.
+    from zrt.loading.session_arena import wish_of
+
+    options._check()
+    return wish_of(options, selection.by_policy)
 
 
 def shared_options(options: SessionOptions) -> PoolOptions | None:
@@ -187,7 +202,10 @@ def make_session(
         parents = [*parents, options.pools]
     several = options.threads > 1 and cpu_budget.current() is not None
     end = ffi.addressof(lib, "zrt_budget_release") if several else load_api().ReleaseSession
-    session = SessionHandle.make(end, parents, function, "OrtSession", *arguments, kept=kept)
+    if options.wish is not None:
+        session = _make_bounded(options, end, parents, function, *arguments, kept=kept)
+    else:
+        session = SessionHandle.make(end, parents, function, "OrtSession", *arguments, kept=kept)
     try:
         if several and lib.zrt_budget_enter(session.pointer, options.threads):
             raise AllocationError("no memory for a session's places in the budget of CPUs")
@@ -196,6 +214,27 @@ def make_session(
         # The load itself succeeded: release the session now, even if the error's traceback keeps the handle.
         release(session.reference)
         raise
+    return session
+
+
+def _make_bounded(
+    options: PoolOptions,
+    end: Any,
+    parents: Sequence[Handle],
+    function: Any,
+    *arguments: Any,
+    kept: tuple[object, ...],
+) -> SessionHandle:
+    """The ``OrtSession`` in an arena of its own; `end` releases it."""
+    # Deferred, as in `_wish`.
+    from zrt.loading import session_arena
+
+    with session_arena.arena_for(options) as arena:
+        parents = [*parents, arena]
+        session = SessionHandle.make(end, parents, function, "OrtSession", *arguments, kept=kept)
+    session_arena.check_load(arena, options.wish)
+    if options.wish.bounded:
+        session.arena = arena
     return session
 
 

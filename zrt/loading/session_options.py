@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import entries, path_bytes, paths, require_folder, wrong_type
+from zrt._common.arguments import byte_count, entries, path_bytes, paths, require_folder, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
@@ -22,7 +22,9 @@ from zrt.environment.log_sink import as_logger, sink
 from zrt.environment.options import (
     Call,
     apply,
+    bounds,
     calls_of,
+    capacity,
     flag,
     member,
     number,
@@ -134,6 +136,12 @@ class SessionOptions(OptionData):
     `threading.Thread`, zrt starts that as a daemon."""
     use_env_allocators: bool = flag(key=SessionConfigKey.USE_ENV_ALLOCATORS, default=False)
     """Whether the session allocates from the environment's registered allocators, where there is one for the device."""
+    memory: str | None = bounds()
+    """"bounded": the session has an arena of its own, which returns its memory to the system after runs that are much
+    smaller than earlier ones, and no memory patterns. None: that of the environment."""
+    memory_limit: int | str | None = capacity()
+    """The most memory of the host that the session's arena takes, in bytes or as a text such as ``"512MiB"``: a run
+    that needs more raises `MemoryLimitError`. None: that of the environment."""
     use_device_allocator_for_initializers: bool = flag(
         key=SessionConfigKey.USE_DEVICE_ALLOCATOR_FOR_INITIALIZERS, default=False
     )
@@ -256,7 +264,22 @@ class SessionOptions(OptionData):
         require_affinities(self.intra_op_thread_affinities, "intra_op_thread_affinities", self.intra_op_num_threads)
         for key, value in entries(self.config_entries, "config_entries"):
             calls.append((f"config_entries[{key.decode()!r}]", "AddSessionConfigEntry", (key, value)))
+        other = self.other_allocators()
+        for name in ("memory", "memory_limit"):
+            if other and getattr(self, name) is not None:
+                raise ArgumentError(f"{name}: the session has no arena of its own with {other}")
         return calls
+
+    def other_allocators(self) -> str:
+        """The setting with which the session has no arena of its own; empty if there is none."""
+        if self.enable_cpu_mem_arena is False:
+            return "enable_cpu_mem_arena=False"
+        by_entry = self.config_entries.get(SessionConfigKey.USE_ENV_ALLOCATORS) == "1"
+        return "use_env_allocators=True" if self.use_env_allocators or by_entry else ""
+
+    def checked_memory_limit(self) -> int:
+        """The `memory_limit`, which is set, in bytes."""
+        return byte_count(self.memory_limit, "memory_limit")
 
     def _domains(self) -> list[Handle]:
         """The handles of the custom operators' domains, which the session keeps alive."""

@@ -28,6 +28,9 @@ class DefaultSelection:
     changes_options: ClassVar[bool] = False
     """Whether `apply` changes the options, so that no other load can share them."""
 
+    by_policy: ClassVar[bool] = False
+    """Whether a policy chooses the devices during the load."""
+
     captures: bool
     """Whether a provider's options enable graph capture; valid after `apply`."""
 

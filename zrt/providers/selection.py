@@ -182,6 +182,10 @@ class Selection(DefaultSelection):
 
     changes_options = True
 
+    @property
+    def by_policy(self) -> bool:  # type: ignore[override]
+        return self._policy is not None
+
     parts: Sequence[Part]
     """The providers in their order; empty where a policy chooses."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt.errors import ArgumentError, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, MemoryLimitError, ShapeError, UnsupportedError
 from zrt.lanes.rows import padded_rows, write_rows
 from zrt.scoring.columns import Array, Wanted
 from zrt.session.session import Session
@@ -20,7 +20,8 @@ class Scorer:
     """Runs blocks of rows in batches; any number of threads may use it at once.
 
     Where the model fixes its first size, that is the batch; else `batch` is. In a batch that is not full the last row
-    repeats, and the result is cut.
+    repeats, and the result is cut. A batch that needs more memory than the session's `memory_limit` is halved, down to
+    one row, unless the model fixes its size; the smaller size stays.
     """
 
     def __init__(self, session: Session, batch: int) -> None:
@@ -37,6 +38,7 @@ class Scorer:
         for info in session.outputs:
             if info.kind is not ValueKind.TENSOR:
                 raise UnsupportedError(f"output {info.name!r} is no tensor")
+        self._divisible = not sizes
         self.batch = sizes.pop() if sizes else batch
         if self.batch < 1:
             raise UnsupportedError("the model takes batches of 0 rows")
@@ -55,16 +57,24 @@ class Scorer:
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs for a block of rows, of which each input has the same number."""
         count = len(next(iter(feeds.values())))
-        run = self._run_lane if self._plain else self._run_session
-        shapes = {name: (self.batch, *array.shape[1:]) for name, array in feeds.items()}
         results: dict[str, Array] = {}
-        for start in range(0, count, self.batch):
-            part = {name: array[start : start + self.batch] for name, array in feeds.items()}
-            size = min(self.batch, count - start)
-            for name, array in run(part, shapes).items():
-                if array.ndim == 0 or len(array) != self.batch:
+        start = 0
+        while start < count:
+            batch = self.batch
+            part = {name: array[start : start + batch] for name, array in feeds.items()}
+            try:
+                outputs = self._run(part, batch)
+            except MemoryLimitError:
+                if batch == 1 or not self._divisible:
+                    raise
+                # Another thread may have halved it too.
+                self.batch = min(self.batch, (batch + 1) // 2)
+                continue
+            size = min(batch, count - start)
+            for name, array in outputs.items():
+                if array.ndim == 0 or len(array) != batch:
                     raise ShapeError(
-                        f"output {name!r}: shape {list(array.shape)} does not have a row for each of {self.batch}"
+                        f"output {name!r}: shape {list(array.shape)} does not have a row for each of {batch}"
                     )
                 if name not in results:
                     results[name] = np.empty((count, *array.shape[1:]), array.dtype)
@@ -72,7 +82,12 @@ class Scorer:
                 if array.shape[1:] != results[name].shape[1:]:
                     raise ShapeError(f"output {name!r}: its rows have different shapes")
                 results[name][start : start + size] = array[:size]
+            start += size
         return results
+
+    def _run(self, feeds: Mapping[str, Array], batch: int) -> Mapping[str, Array]:
+        shapes = {name: (batch, *array.shape[1:]) for name, array in feeds.items()}
+        return self._run_lane(feeds, shapes) if self._plain else self._run_session(feeds, batch)
 
     def _run_lane(self, feeds: Mapping[str, Array], shapes: Mapping[str, Any]) -> Mapping[str, Array]:
         key = tuple(shapes.values())
@@ -86,11 +101,8 @@ class Scorer:
         lane.run()
         return {name: lane.outputs[name] for name in self._session.output_names}
 
-    def _run_session(self, feeds: Mapping[str, Array], shapes: Mapping[str, Any]) -> Mapping[str, Array]:
-        full = {
-            name: array if len(array) == self.batch else padded_rows([array], self.batch)
-            for name, array in feeds.items()
-        }
+    def _run_session(self, feeds: Mapping[str, Array], batch: int) -> Mapping[str, Array]:
+        full = {name: array if len(array) == batch else padded_rows([array], batch) for name, array in feeds.items()}
         return dict(zip(self._session.output_names, self._session.run(full), strict=True))
 
 

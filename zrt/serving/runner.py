@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from zrt.errors import Error, TerminatedError
+from zrt.errors import Error, MemoryLimitError, TerminatedError
 from zrt.lanes.dynamic_runtime import DynamicRuntime
 from zrt.lanes.rows import write_rows
 from zrt.loading.run_options import RunOptions
@@ -123,6 +123,10 @@ class Runner:
                 self._batching.refute(str(reason))
             except TerminatedError as error:
                 return [error] * len(jobs)
+            except MemoryLimitError:
+                half = len(jobs) // 2
+                if half:
+                    return self._run(jobs[:half]) + self._run(jobs[half:])
             except Error:
                 # Some job is the cause, and the others must not suffer from it.
                 pass
@@ -133,9 +137,26 @@ class Runner:
             return None
         try:
             run = self._compute([job], job.rows, exact=True)
+        except MemoryLimitError as error:
+            return self._divided(job) if job.rows > 1 and self._shares(job) else error
         except Error as error:
             return error
         return self._finished([job], [run.outputs], run)[0]
+
+    def _shares(self, job: Job) -> bool:
+        """Whether the rows of a job are known not to depend on each other."""
+        return job.key is not None and self._batching.allowed and self._batching.proven
+
+    def _divided(self, job: Job) -> Any:
+        """The value of a job that is computed in two halves."""
+        halves = []
+        for rows in (slice(job.rows // 2), slice(job.rows // 2, job.rows)):
+            feeds = {name: array[rows] for name, array in job.feeds.items()}
+            half = self._alone(Job(feeds, _copied, job.future, len(range(job.rows)[rows]), job.key))
+            if not isinstance(half, dict):
+                return half
+            halves.append(half)
+        return _value(job, {name: np.concatenate([half[name] for half in halves]) for name in self._outputs})
 
     def _together(self, jobs: Sequence[Job]) -> list[Any]:
         """The values of jobs that share a run."""
@@ -220,6 +241,10 @@ class Runner:
             self._known[key] = False
             return None, False
         return lane, misses == self._runtime.counters.misses
+
+
+def _copied(results: Results) -> Results:
+    return {name: array.copy() for name, array in results.items()}
 
 
 def _value(job: Job, results: Results) -> Any:

@@ -26,12 +26,13 @@ def lane_block(
     synchronize: bool,
     rebound: Sequence[tuple[str, Handle]] = (),
     left: Sequence[tuple[str, MemoryInfo]] = (),
+    input_bytes: int = 0,
     parents: Sequence[Handle] = (),
 ) -> Handle:
     """The ``zrt_lane`` that runs `binding`: the steps of each run, and the flag that keeps a second thread out.
 
     Each run binds the inputs in `rebound` again, and returns the outputs in `left` to ORT, which allocates them anew.
-    The block keeps `parents` alive.
+    `input_bytes` are those of all inputs, where they are known. The block keeps `parents` alive.
     """
     host = cpu_memory()
     owners = [session, binding, run_options, host, *parents]
@@ -49,6 +50,8 @@ def lane_block(
     lane.run_options = run_options.pointer
     lane.host = host.pointer
     lane.synchronize = synchronize
+    if session.arena is not None:
+        lane.arena, lane.input_bytes = session.arena.pointer, input_bytes
     if rebound or left:
         lane.input_count, lane.output_count = len(rebound), len(left)
         lane.input_names, lane.output_names = names, names + len(rebound)

@@ -86,6 +86,9 @@ class Call:
             call.positional = positions == tuple(names)
         if wanted is not None:
             call.wanted = pointer_to(id(wanted))
+        if owners.session.arena is not None:
+            call.arena = owners.session.arena.pointer
+            call.input_bytes = sum(row.bytes for row in call.inputs[0 : len(inputs)])
         self.key = key
         self.handle = block
         self.address = address_of(block.reference)
@@ -99,7 +102,8 @@ class Call:
 
     def _allocate(self, outputs: Sequence[Wanted | None]) -> None:
         """Lets ORT allocate these outputs in all later runs."""
-        block = allocated_outputs(outputs)
+        # A result in the arena would keep its region from going back to the system.
+        block = allocated_outputs(outputs, copied=self.session.arena is not None)
         # A run of another thread may be reading the former block.
         self._allocated.append(block)
         self.handle.pointer.allocated = block.pointer

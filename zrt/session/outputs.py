@@ -87,17 +87,17 @@ def resolved(
     ]
 
 
-def allocated_outputs(outputs: Sequence[Wanted | None], parents: Sequence[Handle] = ()) -> Handle:
+def allocated_outputs(outputs: Sequence[Wanted | None], parents: Sequence[Handle] = (), copied: bool = False) -> Handle:
     """The ``zrt_allocated`` for outputs of which ORT allocates all but those that are None.
 
-    The objects of these outputs keep `parents` alive.
+    The objects of these outputs keep `parents` alive. Arrays are copies if they are to be `copied`.
     """
     references = new_array("zrt_handle *", [parent.reference for parent in parents])
     table = new_array("zrt_output", len(outputs))
     for row, output in zip(table, outputs, strict=True):
         if output is not None:
             row.allocated = 1
-            row.shared = output.passes_through
+            row.shared = copied or output.passes_through
             row.type = int(output.info.element_type)
             row.dtype = NULL if output.dtype is None else pointer_to(id(output.dtype))
     block = Handle.block("zrt_allocated", [*parents, Handle.pin((references, table, outputs))])

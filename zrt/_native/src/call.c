@@ -9,6 +9,7 @@
 #include "allocated.h"
 #include "text.h"
 #include "watch.h"
+#include "arena.h"
 #include "call.h"
 
 /* Up to this many feeds, inputs or outputs go on the stack, more on the heap: a thread's stack may be small. */
@@ -77,6 +78,8 @@ static uintptr_t run_session(const zrt_call *call, OrtValue *const *inputs, OrtV
         code = zrt_watch_begin(&watch, call->api, limits->options, limits->end);
         options = watch.run_options;
     }
+    if (call->arena != NULL)
+        zrt_arena_expect(call->arena, call->input_bytes);
     if (code == ZRT_OK)
         code = (uintptr_t)call->api->Run(call->session, options, call->input_names, (const OrtValue *const *)inputs,
             call->input_count, call->output_names, call->output_count, outputs);

@@ -1,6 +1,8 @@
 /* A run of a session in one C call: from the feeds as the caller gave them to the list of results. */
 #pragma once
 
+struct zrt_arena;
+
 typedef struct zrt_tensor {
     ONNXTensorElementDataType type;
     size_t bytes;
@@ -32,6 +34,9 @@ typedef struct zrt_call {
     void *wanted;
     /* Whether the inputs are all those of the session, in its order. */
     int positional;
+    /* The session's arena if its unused memory goes back to the system, else NULL; and the bytes of the inputs. */
+    struct zrt_arena *arena;
+    size_t input_bytes;
 } zrt_call;
 
 /* Keeps numpy's function `empty`; returns 0, or -1 with an exception. The builtins:

@@ -6,6 +6,7 @@
 #include "code.h"
 #include "lane.h"
 #include "state.h"
+#include "arena.h"
 
 uint64_t zrt_clock(void) {
     struct timespec now;
@@ -15,6 +16,8 @@ uint64_t zrt_clock(void) {
 
 uintptr_t zrt_lane_step(const zrt_lane *lane, const OrtRunOptions *run_options) {
     const OrtApi *api = lane->api;
+    if (lane->arena != NULL)
+        zrt_arena_expect(lane->arena, lane->input_bytes);
     for (size_t i = 0; i < lane->input_count; i++)
         RETURN_CODE_IF_FAILED(api->BindInput(lane->binding, lane->input_names[i], lane->input_values[i]));
     for (size_t i = 0; i < lane->output_count; i++)

@@ -2,6 +2,7 @@
 #pragma once
 
 struct zrt_carry;
+struct zrt_arena;
 
 typedef struct zrt_lane {
     const OrtApi *api;
@@ -27,6 +28,9 @@ typedef struct zrt_lane {
     const OrtMemoryInfo *const *output_memories;
     /* NULL for a lane without state (state.h). With it, `binding` is that of the last run. */
     struct zrt_carry *carry;
+    /* As in zrt_call (call.h). */
+    struct zrt_arena *arena;
+    size_t input_bytes;
 } zrt_lane;
 
 /* The steps of one run. The caller holds `busy`. */
