@@ -60,7 +60,7 @@ def test_open_sizes_must_be_given(complaint, model):
     assert "--shape" in complained
 
 
-@pytest.mark.parametrize("size", ["512", "much", "-1MB"])
+@pytest.mark.parametrize("size", ["512M", "much", "-1MB"])
 def test_budget_is_a_size(complaint, size):
     assert "--budget" in complaint("memory", f"--budget={size}", status=2)
 

@@ -91,15 +91,15 @@ def seconds(value: Any, subject: str, low: float = 0) -> float:
 
 
 def byte_count(value: Any, subject: str) -> int:
-    """A number of bytes, at least 1: an int, or a text such as "512MiB", "1.5 GB" or "4096"."""
+    """A number of bytes, at least 1: an int, or a text such as "512MiB" (512 * 1024²), "1.5 GB" or "4096"."""
     if not isinstance(value, str):
         return integer(value, subject, 1, 2**62)
-    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?) *(?:([KMGT])(i?)B|B)?", value.strip(), re.ASCII | re.IGNORECASE)
+    match = re.fullmatch(r" *(\d{1,18})(?:\.(\d{1,18}))? *(?:([KMGT])(i?)B|B)? *", value, re.ASCII | re.IGNORECASE)
     if match is None:
         raise ArgumentError(f"{subject}: expected bytes such as 512MiB, 2GB or 4096, got {shown(value)}")
-    power = "KMGT".index(match[2].upper()) + 1 if match[2] else 0
-    number = float(match[1]) if "." in match[1] else int(match[1])
-    return integer(int(number * (1024 if match[3] else 1000) ** power), subject, 1, 2**62)
+    decimals = match[2] or ""
+    unit = (1024 if match[4] else 1000) ** (" KMGT".index(match[3].upper()) if match[3] else 0)
+    return integer(int(match[1] + decimals) * unit // 10 ** len(decimals), subject, 1, 2**62)
 
 
 def memory_bounds(value: Any, subject: str) -> str:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.sizes import parse_size
+from zrt._common.arguments import byte_count
 from zrt.bench.footprint import Footprint, Footprints, Measured
 from zrt.cli import common, inputs, options
 from zrt.cli.options import option
@@ -27,7 +27,7 @@ TOO_LARGE = 1
 
 def _budget(text: str) -> int:
     try:
-        return parse_size(text, "--budget")
+        return byte_count(text, "--budget")
     except ArgumentError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("--budget: ")) from None
 
