@@ -36,8 +36,20 @@ class OptionData:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, as data for JSON or TOML."""
+        return self._as_data(self._data_fields())
+
+    def _changes(self) -> dict[str, Any]:
+        """`to_dict` without the fields that have their defaults."""
+        kind: Any = type(self)
+        default = kind()
+        items = self._data_fields()
+        return self._as_data(
+            {name: item for name, item in items.items() if getattr(self, name) != getattr(default, name)}
+        )
+
+    def _as_data(self, items: Mapping[str, Field[Any]]) -> dict[str, Any]:
         data = {}
-        for name, item in self._data_fields().items():
+        for name, item in items.items():
             value = getattr(self, name)
             if _left_out(value, item):
                 continue

@@ -6,7 +6,7 @@ It reads only the outer layers of protobuf and no weights, which may have gigaby
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -284,15 +284,22 @@ class ModelFile:
 
     def with_weights(self, weights: Mapping[str, bytes | None]) -> bytes:
         """The model with other initializers; None in place of the bytes marks a weight as external."""
-        replaced = [tensor for tensor in self.tensors() if tensor.info.name in weights]
+        return self.with_messages(
+            (field, written(Graph.INITIALIZER, _tensor(info, weights[info.name])))
+            for info, field in self.tensors()
+            if info.name in weights
+        )
+
+    def with_messages(self, replaced: Iterable[tuple[Field, bytes]]) -> bytes:
+        """The model with other bytes in place of some fields of its graph, which come in their order."""
+        waiting = list(replaced)
         pieces: list[bytes] = []
         at = 0
         for graph in self.graphs():
             inner: list[bytes] = []
             inside = graph.content
-            for info, field in replaced:
+            for field, message in waiting:
                 if graph.content <= field.start < graph.end:
-                    message = written(Graph.INITIALIZER, _tensor(info, weights[info.name]))
                     inner += [self.read(inside, field.start), message]
                     inside = field.end
             inner.append(self.read(inside, graph.end))

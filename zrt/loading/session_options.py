@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from zrt.custom_ops import CustomOpDomain
     from zrt.loading.caller_weights import PrepackedWeights
 
+# The variable that stands for `SessionOptions.cache` where that is None.
+CACHE_VARIABLE = "ZRT_CACHE"
+
 # The fields of the session's own threads.
 OWN_THREADS = (
     "intra_op_num_threads",
@@ -186,6 +189,10 @@ class SessionOptions(OptionData):
     weights itself."""
     prepacked_weights: PrepackedWeights | None = data_field(object | None, default=None, compare=False)
     """The container in which sessions share their prepacked `initializers`."""
+    cache: bool | str | os.PathLike[str] | None = data_field(bool | str | os.PathLike[str] | None, default=None)
+    """Whether later loads of the same model map what an earlier one computed: True keeps that in the user's folder for
+    caches, a path in a folder of its own. None: the variable ``ZRT_CACHE`` decides, which is 1, 0 or a folder. Only
+    `Session` uses it."""
     load_cancellation: LoadCancellation | None = data_field(object | None, default=None, compare=False)
     """Cancels the load from another thread; the load then raises `ModelLoadCanceledError`."""
     custom_ops: Sequence[CustomOpDomain] = data_field(Sequence[object], default_factory=list)

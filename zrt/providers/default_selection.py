@@ -37,6 +37,11 @@ class DefaultSelection:
     def __init__(self) -> None:
         self.captures = False
 
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is the CPU execution provider alone, without options."""
+        return True
+
     def apply(self, options: PoolOptions) -> PoolOptions:
         """Puts the selection into session options; the result keeps the libraries of its devices registered."""
         return options

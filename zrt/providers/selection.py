@@ -195,6 +195,10 @@ class Selection(DefaultSelection):
         self._policy = policy
         self._asking = None if policy is None or isinstance(policy, DevicePolicy) else _Asking(policy)
 
+    @property
+    def is_cpu(self) -> bool:
+        return self._policy is None and all(part == Part(CPU.name, {}) for part in self.parts)
+
     def apply(self, options: PoolOptions) -> PoolOptions:
         table = api()
         libraries = provider_libraries.hold(device._pointer.library for part in self.parts for device in part.devices)

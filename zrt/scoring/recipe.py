@@ -18,6 +18,7 @@ from zrt.providers.selection import as_data
 
 # Options that tell about a session, and do not change its results.
 SILENT = (
+    "cache",
     "logid",
     "log_severity_level",
     "log_verbosity_level",

@@ -18,7 +18,7 @@ from zrt.errors import ArgumentError, NotCopyableError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options
 from zrt.loading.run_options import RunOptions, default_run_options
-from zrt.loading.session_options import SessionOptions
+from zrt.loading.session_options import CACHE_VARIABLE, SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session import async_runs
@@ -82,6 +82,7 @@ class Session(Owner):
         "_opsets",
         "_path",
         "_run_options",
+        "cache",
         "initializers",
         "input_names",
         "inputs",
@@ -103,6 +104,8 @@ class Session(Owner):
     """Weights that a run may override by feeding them."""
     providers: tuple[str, ...]
     """The full names of the providers that the session may use, best first; with a policy, of those that it uses."""
+    cache: str | None
+    """The part of the cache (`SessionOptions.cache`) in the load: "hit", "miss", or why it had none; None without."""
 
     def __init__(
         self,
@@ -122,17 +125,32 @@ class Session(Owner):
                 from zrt.providers.node_assignment import Strictness
 
                 strictness = Strictness.of(strict, allow, selection.asked())
-            settings = prepare_options(options, selection, external_data_dir, shared=strictness is None)
-            if strictness is not None:
-                strictness.record(settings)
-            with selection.loading(settings) as load_options:
-                handle = load_model(source, settings, options)
-                if load_options is not settings:
-                    handle = handle.holding(load_options)
-            if strictness is not None:
-                strictness.check(handle, source.subject)
+
+            def load(
+                source: model_source.Source,
+                options: SessionOptions | None,
+                external_data_dir: str | os.PathLike[str] | None,
+            ) -> SessionHandle:
+                settings = prepare_options(options, selection, external_data_dir, shared=strictness is None)
+                if strictness is not None:
+                    strictness.record(settings)
+                with selection.loading(settings) as load_options:
+                    handle: SessionHandle = load_model(source, settings, options)
+                    if load_options is not settings:
+                        handle = handle.holding(load_options)
+                if strictness is not None:
+                    strictness.check(handle, source.subject)
+                return handle
+
+            if CACHE_VARIABLE in os.environ or (isinstance(options, SessionOptions) and options.cache is not None):
+                # Deferred: a load without a cache does not wait for it.
+                from zrt.session import cached_load
+
+                handle, cache = cached_load.load(model, source, options, external_data_dir, selection, load)
+            else:
+                handle, cache = load(source, options, external_data_dir), None
             opsets = source.opsets()
-        self._adopt(handle, selection, opsets, source.absolute)
+        self._adopt(handle, selection, opsets, source.absolute, cache)
 
     @classmethod
     def _owning(cls, handle: SessionHandle, selection: ProvidersLike) -> Session:
@@ -148,8 +166,10 @@ class Session(Owner):
         selection: DefaultSelection,
         opsets: Callable[[], dict[str, int]] = dict,
         path: str | None = None,
+        cache: str | None = None,
     ) -> None:
         """Takes ownership of a loaded ``OrtSession``, of the model in the file `path`."""
+        self.cache = cache
         self._metadata: ModelMetadata | None = None
         self._opsets = opsets
         self._path = path

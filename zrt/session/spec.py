@@ -92,6 +92,8 @@ class SessionSpec:
         settings = chosen.to_dict()
         for name in ("custom_op_libraries", "trusted_folders"):
             settings[name] = [os.path.abspath(path) for path in settings[name]]
+        if isinstance(settings.get("cache"), str):
+            settings["cache"] = os.path.abspath(settings["cache"])
         if external_data_dir is not None:
             external_data_dir = os.path.abspath(os.fsdecode(path_bytes(external_data_dir, "external_data_dir")))
         content = (

@@ -1,0 +1,77 @@
+"""``zrt cache``."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support import models
+from zrt import Session, SessionOptions
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A cache with two entries, the second of a model that the trial run cannot run."""
+    folder = tmp_path / "cache"
+    weight = np.ones(40_000, np.float32)
+    good = models.parse("(float[40000] x) => (float[40000] y) { y = Add(x, w) }", w=weight)
+    sequence = "(seq(float[n]) x) => (float[m] y) { z = ConcatFromSequence <axis = 0> (x) y = Add(z, w) }"
+    for number, model in enumerate((good, models.parse(sequence, w=weight))):
+        path = tmp_path / f"{number}.onnx"
+        path.write_bytes(model)
+        Session(path, SessionOptions(cache=folder)).close()
+    for thread in threading.enumerate():
+        if thread.name == "zrt-cache":
+            thread.join()
+    return folder
+
+
+def test_lists_entries(zrt, zrt_json, folder: Path, tmp_path: Path) -> None:
+    document = zrt_json("cache", "--folder", folder)
+    assert document["folder"] == str(folder)
+    assert document["removed"] == []
+    described = {entry["model"]: entry for entry in document["entries"]}
+    assert set(described) == {str(tmp_path / "0.onnx"), str(tmp_path / "1.onnx")}
+    assert described[str(tmp_path / "0.onnx")]["refused"] is None
+    assert "only tensors" in described[str(tmp_path / "1.onnx")]["refused"]
+    assert "2 entries" in zrt("cache", "list", "--folder", folder)
+
+
+def test_variable_names_the_folder(zrt_json, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZRT_CACHE", str(folder))
+    monkeypatch.setenv("ZRT_CACHE_SIZE", "123456")
+    document = zrt_json("cache")
+    assert (len(document["entries"]), document["limit"]) == (2, 123456)
+    monkeypatch.setenv("ZRT_CACHE_SIZE", "much")
+    with pytest.raises(AssertionError):
+        zrt_json("cache")
+
+
+def test_verify_removes_damaged_entries(zrt, zrt_json, folder: Path) -> None:
+    assert zrt_json("cache", "verify", "--folder", folder)["removed"] == []
+    largest = max(folder.glob("*.zrt"), key=lambda path: path.stat().st_size)
+    content = bytearray(largest.read_bytes())
+    content[5000] ^= 1
+    largest.write_bytes(content)
+    assert "checksum is wrong" in zrt("cache", "verify", "--folder", folder, status=1)
+    assert not largest.exists()
+    assert len(zrt_json("cache", "--folder", folder)["entries"]) == 1
+
+
+def test_clear_removes_what_is_the_caches(zrt_json, folder: Path) -> None:
+    foreign = folder / "mine.txt"
+    foreign.write_text("kept")
+    assert len(zrt_json("cache", "clear", "--folder", folder)["removed"]) == 2
+    assert sorted(path.name for path in folder.iterdir()) == ["files", "mine.txt"]
+
+
+def test_folder_of_everybody_is_refused(zrt, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    zrt("cache", "clear", "--folder", tmp_path, status=1)
+
+
+def test_missing_folder_is_an_empty_cache(zrt_json, tmp_path: Path) -> None:
+    assert zrt_json("cache", "--folder", tmp_path / "none")["entries"] == []

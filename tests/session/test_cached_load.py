@@ -1,0 +1,490 @@
+"""`SessionOptions.cache`: later loads map the optimized model of an earlier one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from tests.support import models
+from zrt.loading import cache, cache_entry
+from zrt.session import cached_load
+
+X = np.ones((1, 160), np.float32)
+CHAIN = "(float[n, 160] x) => (float[n, 160] y) { a = MatMul(x, w) b = Identity(a) y = Relu(b) }"
+
+
+def chain(scale: float = 1) -> bytes:
+    return models.parse(CHAIN, w=np.full((160, 160), scale, np.float32))
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached_load, "DELAY_S", 0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(chain())
+    return path
+
+
+def finish() -> None:
+    """Waits until the entries of all loads are made."""
+    for thread in threading.enumerate():
+        if thread.name == "zrt-cache":
+            thread.join()
+
+
+@pytest.fixture
+def load(folder: Path) -> Callable[..., str | None]:
+    """Loads a model through the cache, waits for its entry, and returns `Session.cache`."""
+
+    def load(model: Any, expected: float = 160, **arguments: Any) -> str | None:
+        options = {"cache": folder, "intra_op_num_threads": 1} | arguments.pop("options", {})
+        session = zrt.Session(model, zrt.SessionOptions(**options), **arguments)
+        finish()
+        assert np.array_equal(session.run([X])[0], np.full((1, 160), expected, np.float32))
+        return session.cache
+
+    return load
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(Path(entry.path) for entry in cache.list_entries(os.fspath(folder)))
+
+
+@pytest.fixture
+def settle(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Waits until files have the age at which the cache trusts their time stamps."""
+    monkeypatch.setattr(cache, "SETTLED_NS", 20_000_000)
+
+    def settle(*paths: Path) -> None:
+        while time.time_ns() - max(path.stat().st_ctime_ns for path in paths) <= cache.SETTLED_NS:
+            time.sleep(0.01)
+
+    return settle
+
+
+class TestHits:
+    def test_second_load_maps_the_first_ones_work(self, load, model: Path, folder: Path) -> None:
+        assert [load(model), load(model)] == ["miss", "hit"]
+        session = zrt.Session(model, zrt.SessionOptions(cache=folder, intra_op_num_threads=1))
+        assert session.cache == "hit"
+        if sys.platform == "linux":
+            assert str(entries(folder)[0]) in Path("/proc/self/maps").read_text()
+
+    def test_moved_and_copied_models_hit(self, load, model: Path, tmp_path: Path) -> None:
+        load(model)
+        (tmp_path / "other").mkdir()
+        assert load(shutil.copy(model, tmp_path / "other" / "copy.onnx")) == "hit"
+        assert load(model.rename(tmp_path / "moved.onnx")) == "hit"
+        assert load((tmp_path / "moved.onnx").read_bytes()) == "hit"
+
+    @pytest.mark.parametrize(
+        "other",
+        [{"enable_mem_pattern": False}, {"graph_optimization_level": "ENABLE_BASIC"}, {"config_entries": {"a": "b"}}],
+    )
+    def test_other_options_miss(self, load, model: Path, other: dict[str, Any]) -> None:
+        load(model)
+        assert load(model, options=other) == "miss"
+
+    def test_options_without_effect_hit(self, load, model: Path) -> None:
+        load(model)
+        options = {"logid": "named", "logger": "zrt.test", "load_cancellation": zrt.LoadCancellation()}
+        assert load(model, options=options, providers=["CPUExecutionProvider"]) == "hit"
+
+    def test_changed_model_of_the_same_size_misses(self, load, model: Path) -> None:
+        load(model)
+        model.write_bytes(chain(2))
+        assert load(model, 320) == "miss"
+        assert load(model, 320) == "hit"
+
+    def test_changed_weight_file_misses(self, load, tmp_path: Path) -> None:
+        for scale, expected in ((1, 160), (2, 320)):
+            path = models.save_apart(chain(scale), tmp_path / "apart.onnx", "apart.weights")
+            assert load(path, expected) == "miss"
+            assert load(path, expected) == "hit"
+            assert load(path.read_bytes(), expected, external_data_dir=tmp_path) == "hit"
+
+    def test_linked_weights_hit(self, load, tmp_path: Path) -> None:
+        path = models.save_apart(chain(), tmp_path / "apart.onnx", "apart.weights")
+        store = tmp_path / "store"
+        store.mkdir()
+        (tmp_path / "apart.weights").rename(store / "blob")
+        (tmp_path / "apart.weights").symlink_to(store / "blob")
+        trusted = {"trusted_folders": [store]}
+        assert [load(path, options=trusted), load(path, options=trusted)] == ["miss", "hit"]
+
+    @pytest.mark.parametrize("change", ["version", "build_info"])
+    def test_other_library_misses(self, load, model: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+        load(model)
+        other = type("Other", (), {"version": "1.27.0", "build_info": "built", change: "other"})
+        monkeypatch.setattr(cache, "library", other)
+        assert load(model) == "miss"
+
+    def test_unchanged_files_are_not_read_again(
+        self, load, model: Path, folder: Path, settle, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        load(model)
+        settle(model, *entries(folder))
+        load(model)
+        read = []
+        digest = hashlib.file_digest
+        monkeypatch.setattr(hashlib, "file_digest", lambda file, kind: (read.append(file.name), digest(file, kind))[1])
+        assert load(model) == "hit"
+        assert not read
+        # This changes the file's ctime, so it may have other contents.
+        model.chmod(0o600)
+        assert load(model) == "hit"
+        assert read == [str(model)]
+
+    def test_models_with_graphs_inside_hit(self, folder: Path) -> None:
+        large = np.arange(40_000, dtype=np.float32)
+        text = """(bool c, float[40000] x) => (float[40000] y) {
+            y = If (c) <then_branch = yes () => (float[40000] a) { a = Add(x, w) },
+                        else_branch = no () => (float[40000] b) { b = Mul(x, w) }>
+        }"""
+        content = models.parse(text, w=large)
+        options = zrt.SessionOptions(cache=folder, intra_op_num_threads=1)
+        states = []
+        for _ in range(2):
+            session = zrt.Session(content, options)
+            finish()
+            states.append(session.cache)
+            assert np.array_equal(session.run({"c": np.array(True), "x": large})[0], large * 2)
+        assert states == ["miss", "hit"]
+
+
+class TestWays:
+    def test_variable_serves_sessions_lanes_and_the_drop_in(
+        self, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import zrt.onnxruntime as ort
+
+        monkeypatch.setenv("ZRT_CACHE", str(folder))
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1
+        for expected in ("miss", "hit"):
+            session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            finish()
+            assert session._session.cache == expected
+            assert session.run(None, {"x": X})[0][0, 0] == 160
+        runtime = zrt.Runtime.replicate(model, 2, zrt.SessionOptions(intra_op_num_threads=1), shapes=[(1, 160)])
+        assert [lane.session.cache for lane in runtime] == ["hit", "hit"]
+        monkeypatch.setenv("ZRT_CACHE", "0")
+        assert zrt.Session(model).cache is None
+        monkeypatch.setenv("ZRT_CACHE", "1")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "home"))
+        assert zrt.Session(model, zrt.SessionOptions(cache=False)).cache is None
+        if sys.platform == "linux":
+            assert zrt.Session(model).cache == "miss"
+            finish()
+            assert len(entries(folder.parent / "home" / "zrt")) == 1
+
+    def test_spec_takes_it_to_another_place(
+        self, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        spec = zrt.SessionSpec("model.onnx", zrt.SessionOptions(cache="cache", intra_op_num_threads=1))
+        monkeypatch.chdir("/")
+        assert spec.options.cache == str(folder)
+        assert spec.load().cache == "miss"
+        finish()
+        assert spec.load().cache == "hit"
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"config_entries": [1]}, {"config_entries": {1: "a"}}, {"logid": 5}, {"intra_op_num_threads": -1}],
+    )
+    def test_wrong_options_raise_as_without(self, model: Path, folder: Path, wrong: dict[str, Any]) -> None:
+        raised = []
+        for place in (False, folder):
+            with pytest.raises(zrt.Error) as error:
+                zrt.Session(model, zrt.SessionOptions(cache=place, **wrong))
+            raised.append((type(error.value), str(error.value)))
+        assert raised[0] == raised[1]
+        with pytest.raises(zrt.errors.DTypeError, match="external_data_dir"):
+            zrt.Session(model, zrt.SessionOptions(cache=folder), external_data_dir=5)
+
+    @pytest.mark.parametrize("wrong", [1, 2.5, b"folder", []])
+    def test_wrong_type_is_refused(self, model: Path, wrong: Any) -> None:
+        with pytest.raises(zrt.errors.DTypeError, match="cache"):
+            zrt.Session(model, zrt.SessionOptions(cache=wrong))
+
+
+class TestNotCached:
+    @pytest.mark.parametrize(
+        ("options", "reason"),
+        [
+            ({"graph_optimization_level": "DISABLE_ALL"}, "optimizer is off"),
+            ({"initializers": {"w": np.ones((160, 160), np.float32)}}, "initializers"),
+            ({"prepacked_weights": zrt.PrepackedWeights()}, "prepacked_weights"),
+            ({"record_placement": True}, "record_placement"),
+            ({"config_entries": {"session.save_model_format": "ORT"}}, "save_model_format"),
+            ({"config_entries": {"ep.context_enable": "0"}}, "ep.context_enable"),
+        ],
+    )
+    def test_options_are_passed_by(self, load, model: Path, options: dict[str, Any], reason: str, folder: Path) -> None:
+        assert reason in load(model, options=options)
+        assert not folder.exists()
+
+    def test_reasons_of_the_load_itself(self, load, model: Path, tmp_path: Path, folder: Path) -> None:
+        assert "optimized_model_filepath" in load(
+            model, options={"optimized_model_filepath": tmp_path / "written.onnx"}
+        )
+        assert "providers" in load(model, providers=zrt.DevicePolicy.PREFER_CPU)
+        saved = {"session.save_model_format": "ORT"}
+        options = zrt.SessionOptions(optimized_model_filepath=tmp_path / "model.ort", config_entries=saved)
+        zrt.Session(model, options).close()
+        assert "own format" in load(tmp_path / "model.ort")
+        assert not folder.exists()
+        small = zrt.Session(models.add(), zrt.SessionOptions(cache=folder))
+        assert "smaller" in str(small.cache)
+
+    def test_results_that_differ_are_not_kept(
+        self, load, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write = cache_entry.write
+
+        def other_weights(target: str, graph: str, weights: str, about: dict[str, Any]) -> None:
+            content = onnx.load_model(graph, load_external_data=False)
+            for tensor in content.graph.initializer:
+                tensor.CopyFrom(onnx.numpy_helper.from_array(np.full((160, 160), 3, np.float32), tensor.name))
+            onnx.save_model(content, graph)
+            write(target, graph, weights, about)
+
+        monkeypatch.setattr(cache_entry, "write", other_weights)
+        assert load(model) == "miss"
+        monkeypatch.undo()
+        assert "results differ" in load(model)
+        [entry] = entries(folder)
+        assert entry.stat().st_size == cache_entry.PAGE
+
+    def test_model_that_no_trial_can_run_is_not_kept(self, load, folder: Path) -> None:
+        text = "(seq(float[n]) x) => (float[m] y) { z = ConcatFromSequence <axis = 0> (x) y = Add(z, w) }"
+        content = models.parse(text, w=np.ones(40_000, np.float32))
+        for note in ("miss", "only tensors"):
+            assert note in str(zrt.Session(content, zrt.SessionOptions(cache=folder)).cache)
+            finish()
+
+    def test_broken_model_raises_as_without(self, load, tmp_path: Path, folder: Path) -> None:
+        broken = tmp_path / "broken.onnx"
+        broken.write_bytes(b"\xff" * 100_000)
+        with pytest.raises(zrt.errors.InvalidProtobufError):
+            load(broken)
+
+
+class TestDamage:
+    @pytest.mark.parametrize("place", [0, 31, 32, 40, 4095, 4096, 60_000, -200, -1])
+    def test_changed_byte_is_noticed(
+        self, load, model: Path, folder: Path, place: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        load(model)
+        [entry] = entries(folder)
+        good = entry.read_bytes()
+        damaged = bytearray(good)
+        damaged[place] ^= 1
+        entry.write_bytes(damaged)
+        assert load(model) == "miss"
+        assert "thrown away" in caplog.text
+        assert load(model) == "hit"
+        assert entry.read_bytes() == good
+
+    def test_damage_after_the_checksum_was_noted(self, load, model: Path, folder: Path, settle) -> None:
+        load(model)
+        [entry] = entries(folder)
+        settle(model, entry)
+        assert [load(model), load(model)] == ["hit", "hit"]
+        state = entry.stat()
+        with entry.open("r+b") as file:
+            file.seek(5000)
+            file.write(b"damage")
+        os.utime(entry, ns=(state.st_atime_ns, state.st_mtime_ns))
+        assert load(model) == "miss"
+
+    @pytest.mark.parametrize("size", [0, 31, 100, 4096, 50_000])
+    def test_truncated_entry(self, load, model: Path, folder: Path, size: int) -> None:
+        load(model)
+        os.truncate(entries(folder)[0], size)
+        assert [load(model), load(model)] == ["miss", "hit"]
+
+    def test_swapped_and_foreign_entries(self, load, model: Path, folder: Path, tmp_path: Path) -> None:
+        other = tmp_path / "other.onnx"
+        other.write_bytes(chain(2))
+        load(model)
+        [mine] = entries(folder)
+        load(other, 320)
+        [its] = set(entries(folder)) - {mine}
+        content = mine.read_bytes()
+        its.write_bytes(content)
+        assert [load(other, 320), load(model)] == ["miss", "hit"]
+        mine.write_bytes(model.read_bytes())
+        assert load(model) == "miss"
+        for foreign in (lambda: mine.symlink_to(model), lambda: os.mkfifo(mine)):
+            mine.unlink()
+            foreign()
+            assert [load(model), load(model)] == ["miss", "hit"]
+        mine.unlink()
+        (mine / "inside").mkdir(parents=True)
+        assert load(model) == "miss"
+        assert (mine / "inside").exists()
+
+    def test_damaged_note_is_not_believed(self, load, model: Path, folder: Path, settle) -> None:
+        load(model)
+        settle(model, *entries(folder))
+        load(model)
+        notes = list((folder / "files").iterdir())
+        assert len(notes) == 2
+        for note in notes:
+            content = note.read_bytes()
+            note.write_bytes(content.replace(b"0", b"1"))
+        assert load(model) == "hit"
+
+    def test_good_checksum_of_a_bad_graph_does_no_harm(self, load, model: Path, folder: Path) -> None:
+        load(model)
+        [entry] = entries(folder)
+        with entry.open("w+b") as file:
+            cache_entry.write_head(file, {"name": entry.name, "graph": [0, 100]})
+        assert [load(model), load(model)] == ["miss", "hit"]
+
+
+class TestFolder:
+    def test_permissions_are_the_users_own(self, load, model: Path, folder: Path) -> None:
+        load(model)
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert [path.stat().st_mode & 0o777 for path in entries(folder)] == [0o600]
+
+    @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+    def test_folder_that_others_may_write_to_is_refused(
+        self, load, model: Path, folder: Path, mode: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        folder.mkdir()
+        folder.chmod(mode)
+        assert "others may write" in load(model)
+        assert "not used" in caplog.text or "without the cache" in caplog.text
+        assert not entries(folder)
+
+    def test_places_that_cannot_be_folders(self, load, model: Path, folder: Path) -> None:
+        folder.touch()
+        assert "File exists" in load(model) or "no folder" in load(model)
+        folder.unlink()
+        folder.symlink_to("/nowhere/at/all")
+        assert load(model) != "hit"
+        assert load(model, options={"cache": "/proc/none"}) not in ("hit", "miss")
+
+    def test_oldest_entry_goes_first(self, load, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        paths = []
+        for scale in (1, 2, 3):
+            path = tmp_path / f"{scale}.onnx"
+            path.write_bytes(chain(scale))
+            paths.append(path)
+        load(paths[0])
+        load(paths[1], 320)
+        [first] = [entry for entry in entries(folder) if load(paths[0]) == "hit"][:1] and entries(folder)[:1]
+        size = first.stat().st_size
+        for age, entry in enumerate(entries(folder)):
+            os.utime(entry, (age, age))
+        oldest = entries(folder)[0]
+        monkeypatch.setenv("ZRT_CACHE_SIZE", str(2 * size + 40_000))
+        load(paths[2], 480)
+        assert oldest not in entries(folder)
+        assert len(entries(folder)) == 2
+        monkeypatch.setenv("ZRT_CACHE_SIZE", "10")
+        session = zrt.Session(paths[2], zrt.SessionOptions(cache=folder, intra_op_num_threads=1))
+        load(paths[1], 320) if session.cache == "hit" else None
+        assert np.array_equal(session.run([X])[0], np.full((1, 160), 480, np.float32))
+
+    def test_full_disk(self, model: Path, folder: Path, python) -> None:
+        code = f"""
+            import resource, sys, numpy as np, zrt
+            # Bytecode would be cut off as well.
+            sys.dont_write_bytecode = True
+            zrt.Session({str(model)!r})
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+            session = zrt.Session({str(model)!r}, zrt.SessionOptions(cache={str(folder)!r}))
+            print(session.cache, session.run([np.ones((1, 160), np.float32)])[0][0, 0])
+        """
+        done = python(code)
+        assert done.stdout.split() == ["miss", "160.0"]
+        assert "no entry of the cache is made" in done.stderr
+        assert [path.name for path in folder.iterdir()] == ["files"]
+
+
+class TestTogether:
+    def test_threads_do_the_work_once(self, load, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        written = []
+        write = cache_entry.write
+        monkeypatch.setattr(cache_entry, "write", lambda *arguments: (written.append(1), write(*arguments)))
+        options = zrt.SessionOptions(cache=folder, intra_op_num_threads=1)
+        threads = [threading.Thread(target=zrt.Session, args=(model, options)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        finish()
+        assert len(written) == 1
+        assert load(model) == "hit"
+
+    def test_process_that_fills_keeps_others_from_it(
+        self, load, model: Path, folder: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        from zrt._common.files import lock_folder
+
+        load(model)
+        [entry] = entries(folder)
+        entry.unlink()
+        scratch = folder / f"{entry.name}.filling"
+        scratch.mkdir()
+        lock = lock_folder(scratch)
+        try:
+            assert load(model) == "miss"
+            assert not entries(folder)
+        finally:
+            os.close(lock)
+        (scratch / "left").touch()
+        assert [load(model), load(model)] == ["miss", "hit"]
+        assert not scratch.exists()
+        assert not caplog.records
+
+    def test_fork_waits_for_the_entry_and_children_hit(self, model: Path, folder: Path, python) -> None:
+        code = f"""
+            import os, zrt
+            options = zrt.SessionOptions(cache={str(folder)!r}, intra_op_num_threads=1)
+            zrt.Session({str(model)!r}, options)
+            child = os.fork()
+            if child == 0:
+                session = zrt.Session({str(model)!r}, options)
+                os._exit(session.cache not in ("hit", "miss"))
+            print(os.waitpid(child, 0)[1])
+        """
+        assert python(code).stdout.strip() == "0"
+
+    def test_killed_at_any_step(self, script, model: Path, folder: Path) -> None:
+        done = json.loads(script("cache_kills.py", str(model), str(folder), "4").stdout)
+        assert done["kills"] > 3
+        assert (done["failures"], done["last"], done["left"]) == ([], 0, [])
+
+    @pytest.mark.slow
+    def test_killed_at_every_step(self, script, model: Path, folder: Path) -> None:
+        done = json.loads(script("cache_kills.py", str(model), str(folder), "1").stdout)
+        assert done["kills"] > 15
+        assert (done["failures"], done["last"], done["left"]) == ([], 0, [])

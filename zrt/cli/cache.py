@@ -1,0 +1,88 @@
+"""``zrt cache``: lists, verifies and clears the cache of optimized models."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from zrt.cli import common
+from zrt.cli.options import option
+from zrt.cli.units import mebibytes, plural
+from zrt.loading import cache
+
+SUMMARY = "List, verify or clear the cache of optimized models."
+
+OPTIONS = (
+    option(
+        "action",
+        "list: the entries; verify: sum each one anew and remove the damaged ones; clear: remove all",
+        nargs="?",
+        choices=("list", "verify", "clear"),
+        default="list",
+    ),
+    option("--folder", "the cache's folder (default: what ZRT_CACHE names, else the user's own)", "FOLDER", Path),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt cache``; the status is 1 where ``verify`` removes an entry."""
+    page = None if arguments.json else common.open_page()
+    folder = cache.folder_of(arguments.folder) or cache.default_folder()
+    entries: list[dict[str, Any]] = []
+    removed: list[str] = []
+    if os.path.lexists(folder):
+        try:
+            cache.require_own(folder)
+        except cache.NotCached as error:
+            raise common.CommandError(str(error)) from None
+        if arguments.action == "clear":
+            removed = cache.trim(folder, -1)
+        else:
+            stored = sorted(cache.list_entries(folder), key=lambda each: each.used, reverse=True)
+            entries = [_describe(each, arguments.action == "verify") for each in stored]
+    if arguments.action == "verify":
+        removed = [each["path"] for each in entries if each["problem"]]
+        for path in removed:
+            cache.discard(*os.path.split(path))
+    if page is None:
+        common.print_json({"folder": folder, "limit": cache.size_limit(), "entries": entries, "removed": removed})
+    else:
+        size = mebibytes(sum(each["bytes"] for each in entries))
+        page.line(f"{folder}: {_count(len(entries))}, {size} of {mebibytes(cache.size_limit())}")
+        rows = [
+            (each["problem"] or each["model"], each["refused"] or "", mebibytes(each["bytes"]), each["used"])
+            for each in entries
+        ]
+        if rows:
+            page.table(("model", "not for the cache because", "size", "last used"), rows, left=2)
+        if removed:
+            page.line(f"removed {plural(len(removed), 'file')}")
+    return 1 if arguments.action == "verify" and removed else 0
+
+
+def _count(entries: int) -> str:
+    return f"{entries} {'entry' if entries == 1 else 'entries'}"
+
+
+def _describe(stored: cache.Stored, whole: bool) -> dict[str, Any]:
+    """An entry as plain data for JSON; `problem` says why it is not to be believed."""
+    about: Any = {}
+    problem = None
+    try:
+        about = cache.read(*os.path.split(stored.path), whole=whole).about
+    except cache.Damaged as error:
+        problem = str(error)
+    except OSError as error:
+        # Another process may have removed it a moment ago.
+        problem = error.strerror
+    return {
+        "path": stored.path,
+        "model": about.get("model"),
+        "refused": about.get("refused"),
+        "problem": problem,
+        "bytes": stored.nbytes,
+        "used": time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.used)),
+    }

@@ -1,0 +1,417 @@
+"""The cache of optimized models: its folder, its keys, and entries that are believed only after a check."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import platform
+import re
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from typing import IO, Any, NamedTuple
+
+from zrt._common.arguments import path_bytes, wrong_type
+from zrt._common.config_keys import SessionConfigKey
+from zrt._native.cdata import buffer_at
+from zrt._native.library import library
+from zrt.errors import ArgumentError
+from zrt.loading import cache_entry
+from zrt.loading.initializers import opened
+from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
+from zrt.loading.session_options import CACHE_VARIABLE, SessionOptions
+from zrt.types import GraphOptimizationLevel
+from zrt.version import __version__
+
+logger = logging.getLogger("zrt.cache")
+
+SIZE_VARIABLE = "ZRT_CACHE_SIZE"
+DEFAULT_SIZE = 4 << 30
+FORMAT = 1
+
+# Smaller models load about as fast as their entries.
+SMALLEST_MODEL = 1 << 16
+
+# A file that changed within this time may change once more without another time stamp.
+SETTLED_NS = 2 * 10**9
+
+# The fields that change no result, and those that are no data but only for the load itself.
+_WITHOUT_EFFECT: dict[str, Any] = {
+    "cache": None,
+    "load_cancellation": None,
+    "log_severity_level": None,
+    "log_verbosity_level": None,
+    "logger": None,
+    "logid": None,
+    "thread_factory": None,
+}
+
+# With these fields a load does other work, or an entry does not have the nodes that they are about.
+_OTHER_WORK = ("custom_op_libraries", "optimized_model_filepath", "profile_file_prefix", "record_placement")
+
+# With such entries ONNX Runtime reads or writes other files, or the graph is for other providers.
+_FOREIGN_ENTRIES = (
+    "ep.",
+    "session.optimized_model_external_initializers",
+    "session.use_ort_model",
+    "session.use_memory_mapped_ort_model",
+    SessionConfigKey.COLLECT_NODE_MEMORY_STATS_TO_FILE,
+    SessionConfigKey.COMPILE_ONLY,
+    SessionConfigKey.LOAD_MODEL_FORMAT,
+    SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO,
+    SessionConfigKey.SAVE_EXTERNAL_PREPACKED_CONSTANT_INITIALIZERS,
+    SessionConfigKey.SAVE_MODEL_FORMAT,
+)
+
+_ENTRY = re.compile(r"[0-9a-f]+-[0-9a-f]{64}\.zrt")
+_FILLING = ".filling"
+_MEMOS = "files"
+_MEMO = re.compile(r"[0-9a-f]+-[0-9a-f]+|\.new-\w+")
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class NotCached(Exception):  # noqa: N818 (the load goes on without the cache)
+    """The reason why a load does without the cache."""
+
+
+class UnusableFolder(NotCached):
+    """The reason why the folder of the cache is not used."""
+
+
+class Damaged(Exception):  # noqa: N818 (the entry is thrown away)
+    """An entry that must not be believed."""
+
+
+class Entry(NamedTuple):
+    """An entry whose checksum is right."""
+
+    about: Mapping[str, Any]
+    graph: bytes
+    """The optimized model; empty where the model is not for the cache."""
+    nbytes: int
+    """The size of the file."""
+
+
+class Stored(NamedTuple):
+    """An entry as `list_entries` describes it."""
+
+    path: str
+    nbytes: int
+    used: float
+    """The time of its last use, in seconds since the epoch."""
+
+
+def folder_of(wanted: Any) -> str | None:
+    """The folder of the cache that the option `SessionOptions.cache` means; None where there is to be none."""
+    if wanted is None:
+        variable = os.environ.get(CACHE_VARIABLE, "")
+        wanted = {"": False, "0": False, "1": True}.get(variable, variable)
+    if wanted is False:
+        return None
+    if wanted is True:
+        return default_folder()
+    if not isinstance(wanted, (str, os.PathLike)):
+        raise wrong_type("cache", "True, False or a folder", wanted)
+    return os.path.abspath(os.fsdecode(path_bytes(wanted, "cache")))
+
+
+def default_folder() -> str:
+    """The user's own folder for caches."""
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Caches/zrt")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification of these folders says that a relative one is ignored.
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "zrt")
+
+
+def size_limit() -> int:
+    """The most bytes that a cache holds."""
+    variable = os.environ.get(SIZE_VARIABLE, "")
+    if not variable:
+        return DEFAULT_SIZE
+    if not (variable.isascii() and variable.isdecimal() and len(variable) < 20):
+        raise ArgumentError(f"{SIZE_VARIABLE}: {variable[:40]!r} is no number of bytes")
+    return int(variable)
+
+
+def require_own(folder: str) -> None:
+    """Raises `UnusableFolder` unless the folder is the user's own and nobody else may write to it."""
+    state = os.stat(folder)
+    if not stat.S_ISDIR(state.st_mode):
+        raise UnusableFolder(f"{folder!r} is no folder")
+    if state.st_uid != os.geteuid() or state.st_mode & _OTHERS_WRITE:
+        raise UnusableFolder(f"{folder!r} belongs to another user, or others may write to it")
+
+
+def open_folder(folder: str) -> None:
+    """Makes the folder if there is none; raises `UnusableFolder` or `OSError` where it cannot be used."""
+    os.makedirs(folder, 0o700, exist_ok=True)
+    os.makedirs(os.path.join(folder, _MEMOS), 0o700, exist_ok=True)
+    if not os.path.samefile(folder, os.path.join(folder, _MEMOS, os.pardir)):
+        raise UnusableFolder(f"{folder!r} has a link in the place of its folder {_MEMOS!r}")
+    require_own(folder)
+
+
+def settings_of(options: SessionOptions) -> dict[str, Any]:
+    """The options that an entry depends on, as data; raises `NotCached` for those that the cache is not for."""
+    data = replace(options, **_WITHOUT_EFFECT)._changes()
+    for name in _OTHER_WORK:
+        if data.get(name):
+            raise NotCached(f"{name}: such a load does more than to make a session, or needs other nodes")
+    for key in data.get("config_entries", ()):
+        if key.startswith(_FOREIGN_ENTRIES):
+            raise NotCached(f"config_entries[{key!r}]: the entry changes what a load reads or writes")
+    if data.get("graph_optimization_level") == GraphOptimizationLevel.DISABLE_ALL.name:
+        raise NotCached("graph_optimization_level: the optimizer is off")
+    return data
+
+
+def prefix_of(source: Source) -> str:
+    """The start of the names of all entries for models of this one's size; `NotCached` for a model without any."""
+    with opened(source) as file:
+        # It raises for ONNX Runtime's own format, which is optimized already.
+        size = file.model.end
+    if size < SMALLEST_MODEL and not _names_files(source):
+        raise NotCached(f"the model is smaller than {SMALLEST_MODEL} bytes")
+    return f"{size:x}-"
+
+
+def _names_files(source: Source) -> bool:
+    """Whether the model may have weights in other files: it then has the key of their places."""
+    return re.search(b"location", buffer_at(source.read())) is not None
+
+
+def has_entries(folder: str, prefix: str) -> bool:
+    """Whether there is an entry for a model of this size: if not, the model need not be read."""
+    return any(name.startswith(prefix) for name in os.listdir(folder))
+
+
+def name_of(folder: str, prefix: str, source: Source, external_data_dir: str | None, settings: dict[str, Any]) -> str:
+    """The name of a model's entry, from the contents of the model and all that an entry depends on."""
+    content = content_of(folder, source, external_data_dir)
+    engine = library()
+    parts = [FORMAT, __version__, engine.version, engine.build_info, processor(), content, settings]
+    return f"{prefix}{hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()}.zrt"
+
+
+def content_of(folder: str, source: Source, external_data_dir: str | None) -> list[str]:
+    """The digests of a model and of its outside weights, with their names."""
+    if source.path is None:
+        digest = hashlib.sha256(buffer_at(source.data)).hexdigest()
+        outside = _outside(source)
+        if outside and external_data_dir is None:
+            raise NotCached("the model is in memory, and its weights are in the current folder")
+    else:
+        digest, outside = _known(folder, os.fsdecode(source.path), source)
+    beside = external_data_dir or os.path.dirname(os.fsdecode(source.path or b""))
+    content = [digest]
+    for name in outside:
+        content += [name, _known(folder, os.path.join(beside, name))[0]]
+    return content
+
+
+def _outside(source: Source) -> list[str]:
+    # Deferred, as all that a load from an entry does not need.
+    from zrt.loading.model_contents import contents_of
+
+    # A search in memory is fast; that in a large file is not, and its answer is noted.
+    searched = source.path is None and not _names_files(source)
+    return [] if searched else sorted(contents_of(source).outside)
+
+
+def _known(folder: str, path: str, source: Source | None = None) -> tuple[str, Any]:
+    """The digest of a file, and of a model's the names of its outside weights.
+
+    They come from the note of an earlier load if the file is unchanged since.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        # The open of a pipe would wait for its writer.
+        raise NotCached(f"{path!r} is no plain file")
+    with open(path, "rb") as file:
+        state = os.fstat(file.fileno())
+        noted = recall(folder, state)
+        # A file of weights may be a model too.
+        if noted is not None and (source is None or noted["outside"] is not None):
+            return noted["digest"], noted["outside"]
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        outside = None if source is None else _outside(source)
+        if _identity(os.fstat(file.fileno())) != _identity(state) or not os.path.samestat(state, os.stat(path)):
+            raise NotCached(f"{path!r} changes while it is read")
+    note(folder, state, digest, outside)
+    return digest, outside
+
+
+@cache
+def processor() -> list[str]:
+    """The kind of CPU and its features, on which the optimizer and the packed weights depend."""
+    words = [platform.system(), platform.machine()]
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        wanted = re.compile(r"(vendor_id|cpu family|model|model name|stepping|flags|Features|CPU \w+)\s*:")
+        for line in file:
+            if not line.strip() and len(words) > 2:
+                break
+            if wanted.match(line):
+                words.append(line.strip())
+    if sys.platform == "darwin":
+        # Deferred: only macOS needs it.
+        import ctypes
+
+        size = ctypes.c_size_t(256)
+        name = ctypes.create_string_buffer(size.value)
+        ctypes.CDLL(None).sysctlbyname(b"machdep.cpu.brand_string", name, ctypes.byref(size), None, ctypes.c_size_t(0))
+        words.append(name.value.decode("utf-8", "replace"))
+    return words
+
+
+def _identity(state: os.stat_result) -> list[int]:
+    return [state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+
+
+def _memo(folder: str, state: os.stat_result) -> str:
+    return os.path.join(folder, _MEMOS, f"{state.st_dev:x}-{state.st_ino:x}")
+
+
+def recall(folder: str, state: os.stat_result) -> dict[str, Any] | None:
+    """The note about a file, if the file is unchanged since and the note is intact; marks it as used."""
+    path = _memo(folder, state)
+    try:
+        with open(path, "rb") as file:
+            checksum, _, text = file.read().partition(b"\n")
+        if hashlib.sha256(text).hexdigest().encode() != checksum:
+            return None
+        noted: dict[str, Any] = json.loads(text)
+        if noted["identity"] != _identity(state):
+            return None
+        os.utime(path)
+    except (OSError, ValueError, KeyError):
+        return None
+    return noted
+
+
+def note(folder: str, state: os.stat_result, digest: str, outside: list[str] | None = None) -> None:
+    """Notes the digest of a file, unless the file changed a moment ago."""
+    if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) < SETTLED_NS:
+        return
+    # Deferred, as in `_outside`.
+    import tempfile
+
+    text = json.dumps({"identity": _identity(state), "digest": digest, "outside": outside}).encode()
+    with suppress(OSError):
+        number, fresh = tempfile.mkstemp(prefix=".new-", dir=os.path.join(folder, _MEMOS))
+        try:
+            with open(number, "wb") as file:
+                file.write(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+            os.replace(fresh, _memo(folder, state))
+        except OSError:
+            os.unlink(fresh)
+
+
+def read(folder: str, name: str, *, whole: bool = False) -> Entry:
+    """An entry, checked by its checksum: raises `Damaged`, or `FileNotFoundError` if there is none.
+
+    A file that has not changed since its checksum was right is not summed again, except for `whole`.
+    """
+    try:
+        with open(os.path.join(folder, name), "rb", opener=_open) as file:
+            return _checked(folder, name, file, whole)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Damaged(error.strerror) from None
+
+
+def _open(path: str, flags: int) -> int:
+    """Opens an entry, but no link, and without waiting for a pipe's writer."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _checked(folder: str, name: str, file: IO[bytes], whole: bool) -> Entry:
+    state = os.fstat(file.fileno())
+    if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & _OTHERS_WRITE:
+        raise Damaged("it is not the user's own file")
+    checksum = file.read(cache_entry.DIGEST_SIZE)
+    noted = None if whole else recall(folder, state)
+    if noted is None or noted["digest"] != checksum.hex():
+        if cache_entry.digest(file) != checksum or _identity(os.fstat(file.fileno())) != _identity(state):
+            raise Damaged("its checksum is wrong")
+        note(folder, state, checksum.hex())
+    try:
+        about, graph = cache_entry.content(file)
+        if about["name"] != name:
+            raise Damaged("it is the entry of another model")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Damaged("it is no entry") from None
+    return Entry(about, graph, state.st_size)
+
+
+def discard(folder: str, name: str) -> None:
+    """Removes an entry; processes that map it keep it."""
+    with suppress(OSError):
+        os.unlink(os.path.join(folder, name))
+
+
+def list_entries(folder: str) -> Iterator[Stored]:
+    """The entries of a cache, in no order."""
+    for name in os.listdir(folder):
+        if _ENTRY.fullmatch(name):
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                state = os.lstat(path)
+                used = state.st_mtime
+                with suppress(OSError):
+                    used = max(used, os.stat(_memo(folder, state)).st_mtime)
+                yield Stored(path, state.st_size, used)
+
+
+def scratch_of(folder: str, name: str) -> str:
+    """The folder in which an entry is made; its lock tells other processes so."""
+    return os.path.join(folder, name + _FILLING)
+
+
+def trim(folder: str, limit: int, keep: str | None = None) -> list[str]:
+    """Removes the entries and notes that are unused for longest, until all fit into `limit` bytes; and the folders of
+    processes that ended before their entries were made. The entry `keep` is the last to go. Returns the paths.
+    """
+    # Deferred, as in `_outside`.
+    import shutil
+
+    from zrt._common.files import lock_folder
+
+    for name in os.listdir(folder):
+        if name.endswith(_FILLING) and _ENTRY.fullmatch(name.removesuffix(_FILLING)):
+            with suppress(OSError):
+                left = os.path.join(folder, name)
+                lock = lock_folder(left, required=True)
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(lock)
+    files = list(list_entries(folder))
+    with suppress(OSError):
+        for each in os.scandir(os.path.join(folder, _MEMOS)):
+            if _MEMO.fullmatch(each.name):
+                state = each.stat(follow_symlinks=False)
+                files.append(Stored(each.path, state.st_blocks * 512, state.st_mtime))
+    files.sort(key=lambda file: (file.path == keep, file.used))
+    total = sum(file.nbytes for file in files)
+    removed = []
+    for file in files:
+        if total <= limit:
+            break
+        with suppress(OSError):
+            os.unlink(file.path)
+            removed.append(file.path)
+        total -= file.nbytes
+    return removed
+
+
+def in_entry(options: SessionOptions, folder: str) -> SessionOptions:
+    """The options with which an entry is loaded that lies in `folder`."""
+    entries = {**options.config_entries, EXTERNAL_DATA_DIR: folder}
+    level = GraphOptimizationLevel.DISABLE_ALL
+    # The entry's weights lie in its own folder, where ONNX Runtime maps them itself.
+    return replace(options, graph_optimization_level=level, config_entries=entries, trusted_folders=[], cache=False)

@@ -1,0 +1,272 @@
+"""Loads through the cache: from an entry if there is one; if not, a thread makes it once the load has ended."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import path_bytes
+from zrt._common.config_keys import SessionConfigKey
+from zrt._native.forks import SessionHandle
+from zrt.errors import CallbackError, Error, ModelLoadCanceledError, OrtError
+from zrt.loading import cache, cache_entry
+from zrt.loading.cache import Damaged, NotCached, UnusableFolder, logger
+from zrt.loading.model_source import EXTERNAL_DATA_DIR, Model, Source, plain_model
+from zrt.loading.session_options import SessionOptions
+from zrt.providers.default_selection import DefaultSelection
+from zrt.types import LogSeverity
+
+HIT, MISS = "hit", "miss"
+
+# The thread that makes an entry leaves the interpreter to its caller for so long, who may be about to run the session.
+DELAY_S = 0.1
+
+# Smaller weights stay in the graph: to map each one takes longer than to copy it.
+SMALLEST_MAPPED = 1 << 16
+
+# The heap is trimmed after loads of larger entries.
+LARGE = 1 << 24
+
+# The letters of a text in an entry's description, which is one page.
+LONGEST = 300
+
+# The sizes that open dimensions get in the trial run, in turn, until the model takes one; and its other bounds.
+TRIAL_SIZES = (32, 1, 8, 64, 320, 576)
+MOST_ELEMENTS = 1 << 22
+TRIAL_SECONDS = 10
+
+Load = Callable[[Source, SessionOptions, "str | os.PathLike[str] | None"], SessionHandle]
+
+# Held while an entry is made: one at a time. A fork waits for it, as the child would inherit ONNX Runtime's locks in
+# the middle of a load.
+_making = threading.Lock()
+os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The parts of a load on which its entry depends."""
+
+    folder: str
+    prefix: str
+    external_data_dir: str | None
+    settings: dict[str, Any]
+
+    def name(self, source: Source) -> str:
+        """The name of the entry."""
+        return cache.name_of(self.folder, self.prefix, source, self.external_data_dir, self.settings)
+
+
+def load(
+    model: Model,
+    source: Source,
+    options: SessionOptions | None,
+    external_data_dir: str | os.PathLike[str] | None,
+    selection: DefaultSelection,
+    load_plainly: Load,
+) -> tuple[SessionHandle, str | None]:
+    """An ``OrtSession`` from the model's entry, or as without a cache; and `Session.cache` of it."""
+    options = SessionOptions() if options is None else options
+    folder = cache.folder_of(options.cache)
+    if folder is None:
+        return load_plainly(source, options, external_data_dir), None
+    job = None
+    try:
+        if not selection.is_cpu:
+            raise NotCached("providers: entries are for the CPU execution provider alone")
+        settings = cache.settings_of(options)
+        prefix = cache.prefix_of(source)
+        cache.open_folder(folder)
+        beside = options.config_entries.get(EXTERNAL_DATA_DIR) if external_data_dir is None else external_data_dir
+        if beside is not None:
+            beside = os.path.abspath(os.fsdecode(path_bytes(beside, "external_data_dir")))
+        job = _Job(folder, prefix, beside, settings)
+        handle = _from_entry(job, source, options, load_plainly)
+        if handle is not None:
+            logger.info("%s: loaded from the cache", source.subject)
+            return handle, HIT
+        note = MISS
+    except (CallbackError, ModelLoadCanceledError):
+        raise
+    except (NotCached, Error, OSError) as reason:
+        warns = isinstance(reason, UnusableFolder) or not isinstance(reason, (NotCached, Error))
+        logger.log(
+            logging.WARNING if warns else logging.INFO, "%s: loaded without the cache: %s", source.subject, reason
+        )
+        note, job = str(reason), None
+    handle = load_plainly(source, options, external_data_dir)
+    if job is not None:
+        plain = plain_model(model) if source.path is None else os.path.abspath(os.fsdecode(source.path))
+        try:
+            thread = threading.Timer(DELAY_S, _make, (job, plain, source.subject))
+            thread.name = "zrt-cache"
+            thread.start()
+        except RuntimeError as error:
+            logger.warning("%s: no entry of the cache is made: %s", source.subject, error)
+    return handle, note
+
+
+def _from_entry(job: _Job, source: Source, options: SessionOptions, load_plainly: Load) -> SessionHandle | None:
+    """An ``OrtSession`` from the model's entry; None if there is no entry, or no good one."""
+    if not cache.has_entries(job.folder, job.prefix):
+        return None
+    name = job.name(source)
+    try:
+        entry = cache.read(job.folder, name)
+    except FileNotFoundError:
+        return None
+    except Damaged as reason:
+        logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, name, reason)
+        cache.discard(job.folder, name)
+        return None
+    if "refused" in entry.about:
+        raise NotCached(f"this model is not for the cache: {entry.about['refused']}")
+    try:
+        with Source(entry.graph) as graph:
+            graph.subject = source.subject
+            handle = load_plainly(graph, cache.in_entry(options, job.folder), None)
+    except (CallbackError, ModelLoadCanceledError):
+        raise
+    except Error as error:
+        logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, name, error)
+        cache.discard(job.folder, name)
+        return None
+    if entry.nbytes > LARGE:
+        # Deferred: small models do not need it.
+        from zrt.loading.read_weights import trim_heap
+
+        # ONNX Runtime packs each weight once more, to compare it with the mapped one, and frees that.
+        trim_heap()
+    return handle
+
+
+def _make(job: _Job, model: str | bytes, subject: str) -> None:
+    """Makes the entry, unless another thread or process does. Its errors are logged: the load has ended long ago."""
+    # Deferred: a load from an entry does not need them.
+    import shutil
+
+    from zrt._common.files import lock_folder
+
+    try:
+        with _making, Source(model) as source:
+            name = job.name(source)
+            target = os.path.join(job.folder, name)
+            scratch = cache.scratch_of(job.folder, name)
+            os.makedirs(scratch, 0o700, exist_ok=True)
+            try:
+                lock = lock_folder(scratch)
+            except (BlockingIOError, FileNotFoundError):
+                return
+            try:
+                # Another process may have made it a moment ago.
+                if not os.path.lexists(target):
+                    made = os.path.join(scratch, name)
+                    _write(job, model, name, scratch)
+                    if job.name(source) != name:
+                        raise NotCached("the model changes while its entry is made")
+                    os.replace(made, target)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+                os.close(lock)
+            cache.trim(job.folder, cache.size_limit(), target)
+    # Nobody waits for this thread, whatever goes wrong in it.
+    except Exception as error:
+        logger.warning("%s: no entry of the cache is made: %s", subject, error)
+
+
+def _write(job: _Job, model: str | bytes, name: str, scratch: str) -> None:
+    """Writes an entry, or one that says why there is none."""
+    made = os.path.join(scratch, name)
+    about = {"name": name, "model": _label(model)}
+    reason: str | None = None
+    # ONNX Runtime writes weights outside the model wrongly where nodes have graphs inside: then all stay in the graph.
+    for mapped in (True, False):
+        for left in os.listdir(scratch):
+            os.unlink(os.path.join(scratch, left))
+        graph, weights = os.path.join(scratch, "graph.onnx"), "weights"
+        quiet = SessionOptions.from_dict({**job.settings, "cache": False, "log_severity_level": LogSeverity.FATAL})
+        entries = dict(quiet.config_entries)
+        if mapped:
+            entries[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME] = weights
+            entries[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_MIN_SIZE_IN_BYTES] = str(SMALLEST_MAPPED)
+            entries[SessionConfigKey.SAVE_EXTERNAL_PREPACKED_CONSTANT_INITIALIZERS] = "1"
+        saving = replace(quiet, optimized_model_filepath=graph, config_entries=entries)
+        with _session(model, saving, job.external_data_dir) as reference:
+            cache_entry.write(made, graph, os.path.join(scratch, weights), about)
+            try:
+                with open(made, "rb") as file:
+                    content = cache_entry.content(file)[1]
+                with _session(content, cache.in_entry(quiet, scratch), None) as cached:
+                    reason = difference(reference, cached)
+            except OrtError as error:
+                reason = str(error)
+        if reason is None:
+            break
+    size = os.path.getsize(made)
+    if reason is None and size > cache.size_limit():
+        reason = f"its entry has {size} bytes, and the cache holds {cache.size_limit()}"
+    if reason is not None:
+        os.unlink(made)
+        with open(made, "xb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            cache_entry.write_head(file, {**about, "refused": reason[:LONGEST]})
+
+
+def _session(model: str | bytes, options: SessionOptions, external_data_dir: str | None) -> Any:
+    # Deferred: `session` imports this module in a load.
+    from zrt.session.session import Session
+
+    return Session(model, options, external_data_dir=external_data_dir)
+
+
+def _label(model: str | bytes) -> str:
+    return model[-LONGEST:] if isinstance(model, str) else f"{len(model)} bytes in memory"
+
+
+def difference(reference: Any, cached: Any) -> str | None:
+    """The first difference between two sessions, also in the bits of a trial run over made-up inputs."""
+    for part in ("inputs", "outputs", "initializers", "metadata"):
+        if getattr(reference, part) != getattr(cached, part):
+            return f"the optimized model has other {part}"
+    # An import that goes up: docs/architecture.md lists it.
+    from zrt.bench import synthetic
+
+    reason = "no size of open dimensions is small enough for a trial run"
+    for size in TRIAL_SIZES:
+        try:
+            # It raises for inputs that cannot be made up.
+            synthetic.input_shapes(reference)
+            shapes = {
+                info.name: tuple(dim if isinstance(dim, int) else size for dim in info.shape or ())
+                for info in reference.inputs
+            }
+            if sum(map(math.prod, shapes.values())) > MOST_ELEMENTS:
+                continue
+            feeds = synthetic.make_all(reference, shapes)
+            expected = reference.run(feeds, timeout=TRIAL_SECONDS)
+        except TimeoutError:
+            return f"a trial run takes more than {TRIAL_SECONDS} s"
+        except Error as error:
+            reason = f"the trial run over made-up inputs failed: {error}"
+            continue
+        results = cached.run(feeds, timeout=TRIAL_SECONDS)
+        same = len(results) == len(expected) and all(map(_same, expected, results))
+        return None if same else "the results differ in a trial run"
+    return reason
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two results are arrays of the same bits."""
+    if not (type(one) is np.ndarray and type(other) is np.ndarray) or (one.dtype, one.shape) != (
+        other.dtype,
+        other.shape,
+    ):
+        return False
+    return one.tolist() == other.tolist() if one.dtype.hasobject else one.tobytes() == other.tobytes()
