@@ -27,7 +27,9 @@ def test_size_in_bytes(text, size):
     assert byte_count(text, "budget") == size
 
 
-@pytest.mark.parametrize("text", ["", "MB", "1k", "9999999TB", "-1MB", "1e3MB", "1iB", "1 M", "1,5GB", "0MB", "0.5B", "٣MB", "1PB"])
+@pytest.mark.parametrize(
+    "text", ["", "MB", "1k", "9999999TB", "-1MB", "1e3MB", "1iB", "1 M", "1,5GB", "0MB", "0.5B", "٣MB", "1PB"]
+)
 def test_other_text_is_refused_with_the_argument(text):
     with pytest.raises(errors.ArgumentError, match=r"^budget: "):
         byte_count(text, "budget")
