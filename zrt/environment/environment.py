@@ -120,6 +120,8 @@ class Environment:
             for name, value, check in (("memory", memory, memory_bounds), ("memory_limit", memory_limit, byte_count))
         }
         settings = (log_id, severity, log, pools, config, bounds, budget)
+        # Loaded before the lock is taken: a signal handler or a forked child may make the environment meanwhile.
+        load_api()
         with _lock:
             if _current is None:
                 if _creating:

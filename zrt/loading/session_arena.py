@@ -51,11 +51,11 @@ def wish_of(options: SessionOptions, by_policy: bool) -> Wish | None:
     own = options.memory is not None or options.memory_limit is not None
     if by_policy and own:
         raise UnsupportedError("memory, memory_limit: a session whose devices a policy chooses has no arena of its own")
-    if by_policy or options.other_allocators():
+    if by_policy or options._other_allocators():
         return None
     environment = current()
     memory = options.memory or environment.memory
-    limit = environment.memory_limit if options.memory_limit is None else options.checked_memory_limit()
+    limit = environment.memory_limit if options.memory_limit is None else options._checked_memory_limit()
     return None if memory is None and limit is None else Wish(memory is not None, limit)
 
 

@@ -271,20 +271,20 @@ class SessionOptions(OptionData):
         require_affinities(self.intra_op_thread_affinities, "intra_op_thread_affinities", self.intra_op_num_threads)
         for key, value in entries(self.config_entries, "config_entries"):
             calls.append((f"config_entries[{key.decode()!r}]", "AddSessionConfigEntry", (key, value)))
-        other = self.other_allocators()
+        other = self._other_allocators()
         for name in ("memory", "memory_limit"):
             if other and getattr(self, name) is not None:
                 raise ArgumentError(f"{name}: the session has no arena of its own with {other}")
         return calls
 
-    def other_allocators(self) -> str:
+    def _other_allocators(self) -> str:
         """The setting with which the session has no arena of its own; empty if there is none."""
         if self.enable_cpu_mem_arena is False:
             return "enable_cpu_mem_arena=False"
         by_entry = self.config_entries.get(SessionConfigKey.USE_ENV_ALLOCATORS) == "1"
         return "use_env_allocators=True" if self.use_env_allocators or by_entry else ""
 
-    def checked_memory_limit(self) -> int:
+    def _checked_memory_limit(self) -> int:
         """The `memory_limit`, which is set, in bytes."""
         return byte_count(self.memory_limit, "memory_limit")
 

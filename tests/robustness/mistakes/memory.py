@@ -132,6 +132,11 @@ SINGLE = {
         Bad(Kind.WRONG_TYPE, lambda w: zrt.BufferPolicy.parse(5), "5"),
     ],
     "BufferPolicy.resolve": [Bad(Kind.WRONG_TYPE, lambda w: zrt.BufferPolicy.AUTO.resolve("5"), "'5'")],
+    "memory_report": [
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.memory_report(5), "Session", "int"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.memory_report(w.session, 5), "int"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: zrt.memory_report(w.session, {"nope": f32(1, 4)}), "'nope'"),
+    ],
     "copy_all": [
         Bad(Kind.WRONG_TYPE, lambda w: zrt.copy_all(5), "pairs", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.copy_all([5]), "copy 0", "pair"),
@@ -144,7 +149,7 @@ CLOSED_ALONE = {"Value": "address numpy unpack", "Buffer": "array address hugepa
 CLOSABLE = {"Value": lambda w: w.value(), "Buffer": lambda w: w.buffer(), "Allocator": lambda w: w.session.allocator()}
 
 CANNOT_FAIL = {
-    A_RESULT: "AllocatorStats.__init__",
+    A_RESULT: "AllocatorStats.__init__ MemoryReport.__init__",
     A_FACT: """
         Value.kind Value.is_tensor Value.element_type Value.shape Value.nbytes Value.memory Value.writeable
         ElementType.packed ElementType.onnx_code Buffer.alignment Buffer.locked
