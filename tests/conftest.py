@@ -296,6 +296,20 @@ def eventually() -> Callable[..., None]:
 
 
 @pytest.fixture
+def cache_variable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets ``ZRT_CACHE``, which a process reads once."""
+    from zrt.loading.session_options import cache_by_variable
+
+    def change(value: str) -> None:
+        monkeypatch.setenv("ZRT_CACHE", value)
+        cache_by_variable.cache_clear()
+
+    yield change
+    monkeypatch.undo()
+    cache_by_variable.cache_clear()
+
+
+@pytest.fixture
 def no_run_left(eventually: Callable[..., None]) -> Iterator[None]:
     """Waits after the test until every asynchronous run has ended."""
     from zrt.session import async_runs

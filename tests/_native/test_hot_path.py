@@ -15,7 +15,7 @@ NATIVE = Path(zrt._native.__file__).parent
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="no nm on the path, which lists what an object file imports")
-def test_lane_imports_only_the_clock(tmp_path: Path) -> None:
+def test_lane_imports_only_the_clock_and_the_bounded_arena(tmp_path: Path) -> None:
     module = tmp_path / "lane.o"
     # Switch off what some distributions' compilers add by themselves.
     flags = [*build.COMPILE_ARGS, "-fPIC", "-fno-stack-protector", f"-I{NATIVE}", f"-I{NATIVE / 'src'}"]
@@ -24,7 +24,7 @@ def test_lane_imports_only_the_clock(tmp_path: Path) -> None:
     imported = {line.split()[-1].removeprefix("_") for line in listing.splitlines()}
     # On ARM the compiler's own library has the atomic instructions; it is linked into the extension.
     atomics = {name for name in imported if re.fullmatch(r"_?aarch64_(cas|swp|ld(add|clr|eor|set))\d_\w+", name)}
-    assert imported - atomics - {"GLOBAL_OFFSET_TABLE_"} == {"clock_gettime"}
+    assert imported - atomics - {"GLOBAL_OFFSET_TABLE_"} == {"clock_gettime", "zrt_arena_expect"}
 
 
 @pytest.fixture(scope="module")

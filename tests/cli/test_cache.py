@@ -40,8 +40,8 @@ def test_lists_entries(zrt, zrt_json, folder: Path, tmp_path: Path) -> None:
     assert "2 entries" in zrt("cache", "list", "--folder", folder)
 
 
-def test_variable_names_the_folder(zrt_json, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZRT_CACHE", str(folder))
+def test_variable_names_the_folder(zrt_json, folder: Path, cache_variable, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache_variable(str(folder))
     monkeypatch.setenv("ZRT_CACHE_SIZE", "123456")
     document = zrt_json("cache")
     assert (len(document["entries"]), document["limit"]) == (2, 123456)

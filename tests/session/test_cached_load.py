@@ -176,11 +176,11 @@ class TestHits:
 
 class TestWays:
     def test_variable_serves_sessions_lanes_and_the_drop_in(
-        self, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+        self, model: Path, folder: Path, cache_variable: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         import zrt.onnxruntime as ort
 
-        monkeypatch.setenv("ZRT_CACHE", str(folder))
+        cache_variable(str(folder))
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
         for expected in ("miss", "hit"):
@@ -190,9 +190,9 @@ class TestWays:
             assert session.run(None, {"x": X})[0][0, 0] == 160
         runtime = zrt.Runtime.replicate(model, 2, zrt.SessionOptions(intra_op_num_threads=1), shapes=[(1, 160)])
         assert [lane.session.cache for lane in runtime] == ["hit", "hit"]
-        monkeypatch.setenv("ZRT_CACHE", "0")
+        cache_variable("0")
         assert zrt.Session(model).cache is None
-        monkeypatch.setenv("ZRT_CACHE", "1")
+        cache_variable("1")
         monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "home"))
         assert zrt.Session(model, zrt.SessionOptions(cache=False)).cache is None
         if sys.platform == "linux":

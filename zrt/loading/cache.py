@@ -25,7 +25,7 @@ from zrt.errors import ArgumentError
 from zrt.loading import cache_entry
 from zrt.loading.initializers import opened
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
-from zrt.loading.session_options import CACHE_VARIABLE, SessionOptions
+from zrt.loading.session_options import SessionOptions, cache_by_variable
 from zrt.types import GraphOptimizationLevel
 from zrt.version import __version__
 
@@ -110,7 +110,7 @@ class Stored(NamedTuple):
 def folder_of(wanted: Any) -> str | None:
     """The folder of the cache that the option `SessionOptions.cache` means; None where there is to be none."""
     if wanted is None:
-        variable = os.environ.get(CACHE_VARIABLE, "")
+        variable = cache_by_variable()
         wanted = {"": False, "0": False, "1": True}.get(variable, variable)
     if wanted is False:
         return None

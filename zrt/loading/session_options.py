@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import byte_count, entries, path_bytes, paths, require_folder, wrong_type
@@ -45,8 +46,12 @@ if TYPE_CHECKING:
     from zrt.custom_ops import CustomOpDomain
     from zrt.loading.caller_weights import PrepackedWeights
 
-# The variable that stands for `SessionOptions.cache` where that is None.
-CACHE_VARIABLE = "ZRT_CACHE"
+
+@cache
+def cache_by_variable() -> str:
+    """The variable ``ZRT_CACHE``, read once in a process: it decides where `SessionOptions.cache` is None."""
+    return os.environ.get("ZRT_CACHE", "")
+
 
 # The fields of the session's own threads.
 OWN_THREADS = (

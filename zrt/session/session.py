@@ -18,7 +18,7 @@ from zrt.errors import ArgumentError, NotCopyableError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options
 from zrt.loading.run_options import RunOptions, default_run_options
-from zrt.loading.session_options import CACHE_VARIABLE, SessionOptions
+from zrt.loading.session_options import SessionOptions, cache_by_variable
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session import async_runs
@@ -142,7 +142,7 @@ class Session(Owner):
                     strictness.check(handle, source.subject)
                 return handle
 
-            if CACHE_VARIABLE in os.environ or (isinstance(options, SessionOptions) and options.cache is not None):
+            if cache_by_variable() or (isinstance(options, SessionOptions) and options.cache is not None):
                 # Deferred: a load without a cache does not wait for it.
                 from zrt.session import cached_load
 
