@@ -242,6 +242,8 @@ def options():
 
 
 if __name__ == "__main__":
+    # A program in the background of a shell inherits that SIGINT is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     zrt.Environment(cpus=int(sys.argv[1]))
     for step in sys.argv[2:]:
         globals()[step]()
