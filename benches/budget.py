@@ -44,6 +44,7 @@ class Figures(NamedTuple):
 
     runs_a_second: float
     p95_ms: float
+    longest_ms: float
 
 
 class Callers:
@@ -79,7 +80,8 @@ class Callers:
         self._process.stdin.write(f"{seconds}\n")
         self._process.stdin.flush()
         return [
-            Figures(len(taken) / seconds, float(np.percentile(taken, 95)) * 1e3) for taken in json.loads(self._answer())
+            Figures(len(taken) / seconds, float(np.percentile(taken, 95)) * 1e3, max(taken) * 1e3)
+            for taken in json.loads(self._answer())
         ]
 
 
@@ -105,13 +107,13 @@ def measure(models: Sequence[Model], callers: int, seconds: float, rounds: int) 
 
 def table(models: Sequence[Model], callers: int, figures: dict[str, list[Figures]]) -> list[str]:
     """The lines of a table in Markdown."""
-    columns = [f"{model.name}: runs a second | p95, ms" for model in models]
+    columns = [f"{model.name}: runs a second | p95, ms | longest, ms" for model in models]
     lines = [
         f"| {callers} caller{'s' if callers > 1 else ''} | {' | '.join(columns)} |",
-        "|---" * (1 + 2 * len(models)) + "|",
+        "|---" * (1 + 3 * len(models)) + "|",
     ]
     for kind, of_models in figures.items():
-        cells = [f"{runs:,.0f} | {p95:,.1f}" for runs, p95 in of_models]
+        cells = [f"{runs:,.0f} | {p95:,.1f} | {longest:,.0f}" for runs, p95, longest in of_models]
         lines.append(f"| {CONTENDERS[kind]} | {' | '.join(cells)} |")
     return lines
 

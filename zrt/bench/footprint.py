@@ -60,6 +60,7 @@ _OPTIMIZED = "zrt compile MODEL OUTPUT --level enable_all --weights NAME, graph_
 SETTINGS = (
     Setting("as it is", "nothing to change"),
     Setting("no plan of blocks", "enable_mem_pattern=False", {"enable_mem_pattern": False}),
+    Setting("bounded", 'memory="bounded"', {"memory": "bounded"}),
     Setting("no arena", "enable_cpu_mem_arena=False", {"enable_cpu_mem_arena": False}),
     Setting("shared weights", "initializers=zrt.read_weights(...), prepacked_weights=...", shared=True),
     Setting("weights mapped", "zrt compile MODEL OUTPUT --level disable_all --weights NAME", form="mapped"),

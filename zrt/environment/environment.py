@@ -51,9 +51,8 @@ class Environment:
     Runs then take turns, no more at a time than fit, and sessions make no thread pools unless their options ask for
     some. None: as the variable ``ZRT_CPUS`` says, and without it there is no budget.
 
-    `memory` and `memory_limit`
-    are for sessions whose `SessionOptions` leave these fields open; None takes them from the environment variables
-    ``ZRT_MEMORY`` and ``ZRT_MEMORY_LIMIT``.
+    `memory` and `memory_limit` are for sessions whose `SessionOptions` leave these fields open; None takes them from
+    the environment variables ``ZRT_MEMORY`` and ``ZRT_MEMORY_LIMIT``.
     """
 
     __slots__ = (

@@ -1,3 +1,4 @@
+#include <Python.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,15 +11,16 @@
 #include "watch.h"
 #include "budget.h"
 
-/* A run that waits for places, on the stack of its thread. */
+/* A run that waits for places, on the stack of its thread. It stands in the line until its turn comes or it is ended:
+   the thread that takes it out of the line opens the gate, as its last use of the waiter. */
 typedef struct waiter {
     const OrtRunOptions *run_options;
     /* Those of the watch that ends the wait at an interrupt; NULL outside of the main thread. */
     const OrtRunOptions *watched;
     size_t wanted;
+    /* 0 for a run that was ended. */
     size_t granted;
-    int ended;
-    pthread_cond_t changed;
+    PyThread_type_lock gate;
     struct waiter *next;
 } waiter;
 
@@ -58,15 +60,18 @@ static size_t least(size_t one, size_t other) {
     return one < other ? one : other;
 }
 
-/* Grants free places to the runs that wait. The caller has the lock, and WAITING is set. */
-static void grant(void) {
+/* Grants free places to the runs that wait, and returns those whose gates are to be opened. The caller has the lock,
+   and WAITING is set. */
+static waiter *grant(void) {
+    waiter *granted = NULL;
     uint64_t now = __atomic_load_n(&state, __ATOMIC_RELAXED);
     while (first != NULL && (now & FREE) != 0) {
         waiter *next = first;
         first = next->next;
         next->granted = least(next->wanted, now & FREE);
         now += RUN - next->granted;
-        pthread_cond_signal(&next->changed);
+        next->next = granted;
+        granted = next;
         waiting--;
     }
     if (first == NULL) {
@@ -74,6 +79,16 @@ static void grant(void) {
         now &= ~(uint64_t)WAITING;
     }
     __atomic_store_n(&state, now, __ATOMIC_RELEASE);
+    return granted;
+}
+
+/* Without the lock, for which a thread that wakes would have to wait again. */
+static void open_gates(waiter *granted) {
+    while (granted != NULL) {
+        waiter *next = granted->next;
+        PyThread_release_lock(granted->gate);
+        granted = next;
+    }
 }
 
 static void give(size_t count) {
@@ -83,47 +98,50 @@ static void give(size_t count) {
             return;
     pthread_mutex_lock(&lock);
     __atomic_fetch_add(&state, count, __ATOMIC_RELEASE);
-    if (first != NULL)
-        grant();
+    waiter *granted = grant();
     pthread_mutex_unlock(&lock);
-}
-
-static void leave(waiter *self) {
-    waiter **link = &first;
-    while (*link != self)
-        link = &(*link)->next;
-    *link = self->next;
-    if (self->next == NULL)
-        last = link;
-    waiting--;
-    grant();
+    open_gates(granted);
 }
 
 /* Waits for places. The result is 0 where the run was ended meanwhile. */
 static size_t wait_in_line(waiter *self) {
     uint64_t since = zrt_clock();
-    pthread_cond_init(&self->changed, NULL);
     pthread_mutex_lock(&lock);
     __atomic_fetch_or(&state, WAITING, __ATOMIC_ACQUIRE);
     *last = self;
     last = &self->next;
     waiting++;
-    grant();
-    if (self->granted == 0) {
-        /* The run may have been ended before it was in the line, where zrt_budget_wake did not find it. */
-        pthread_mutex_unlock(&lock);
-        int over = zrt_watch_over(self->run_options) || zrt_watch_over(self->watched);
-        pthread_mutex_lock(&lock);
-        self->ended |= over;
-    }
-    while (self->granted == 0 && !self->ended)
-        pthread_cond_wait(&self->changed, &lock);
-    if (self->granted == 0)
-        leave(self);
-    waited += zrt_clock() - since;
+    waiter *granted = grant();
     pthread_mutex_unlock(&lock);
-    pthread_cond_destroy(&self->changed);
+    open_gates(granted);
+    /* A run may have been ended before it was in the line, where zrt_budget_wake did not find it. */
+    if (zrt_watch_over(self->run_options))
+        zrt_budget_wake(self->run_options);
+    if (zrt_watch_over(self->watched))
+        zrt_budget_wake(self->watched);
+    PyThread_acquire_lock(self->gate, WAIT_LOCK);
+    __atomic_fetch_add(&waited, zrt_clock() - since, __ATOMIC_RELAXED);
     return self->granted;
+}
+
+/* Waits for places, in the main thread until an interrupt comes. Returns a code. */
+static uintptr_t wait_watched(waiter *self, size_t *taken) {
+    if (!zrt_watch_hears()) {
+        *taken = wait_in_line(self);
+        return ZRT_OK;
+    }
+    zrt_watch watch;
+    uintptr_t code = zrt_watch_begin(&watch, api, NULL, UINT64_MAX);
+    if (code == ZRT_OK) {
+        self->watched = watch.run_options;
+        *taken = wait_in_line(self);
+    }
+    code = zrt_watch_end(&watch, code);
+    if (!watch.interrupted)
+        return code;
+    if (*taken != 0)
+        give(*taken);
+    return ZRT_INTERRUPTED;
 }
 
 /* Takes places, at least one, and stores how many: 0 for a run that was ended while it waited. Returns a code. */
@@ -134,24 +152,14 @@ static uintptr_t take(size_t wanted, const OrtRunOptions *run_options, size_t *t
         if (__atomic_compare_exchange_n(&state, &now, now + RUN - *taken, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return ZRT_OK;
     }
-    waiter self = {.run_options = run_options, .wanted = wanted};
-    if (!zrt_watch_hears()) {
-        *taken = wait_in_line(&self);
-        return ZRT_OK;
-    }
-    zrt_watch watch;
-    uintptr_t code = zrt_watch_begin(&watch, api, NULL, UINT64_MAX);
     *taken = 0;
-    if (code == ZRT_OK) {
-        self.watched = watch.run_options;
-        *taken = wait_in_line(&self);
-    }
-    code = zrt_watch_end(&watch, code);
-    if (!watch.interrupted)
-        return code;
-    if (*taken != 0)
-        give(*taken);
-    return ZRT_INTERRUPTED;
+    waiter self = {.run_options = run_options, .wanted = wanted, .gate = PyThread_allocate_lock()};
+    if (self.gate == NULL)
+        return ZRT_NO_MEMORY;
+    PyThread_acquire_lock(self.gate, NOWAIT_LOCK);
+    uintptr_t code = wait_watched(&self, taken);
+    PyThread_free_lock(self.gate);
+    return code;
 }
 
 static size_t places_of(const OrtSession *session) {
@@ -242,12 +250,23 @@ void zrt_budget_wake(const OrtRunOptions *run_options) {
     if (!(__atomic_load_n(&state, __ATOMIC_ACQUIRE) & WAITING))
         return;
     pthread_mutex_lock(&lock);
-    for (waiter *waiter = first; waiter != NULL; waiter = waiter->next)
-        if (waiter->run_options == run_options || waiter->watched == run_options) {
-            waiter->ended = 1;
-            pthread_cond_signal(&waiter->changed);
-        }
+    waiter *ended = NULL;
+    for (waiter **link = &first; *link != NULL;) {
+        waiter *each = *link;
+        if (each->run_options == run_options || each->watched == run_options) {
+            *link = each->next;
+            each->next = ended;
+            ended = each;
+            waiting--;
+        } else
+            link = &each->next;
+        if (*link == NULL)
+            last = link;
+    }
+    /* No place is free while a run waits: it is for the flag WAITING. */
+    grant();
     pthread_mutex_unlock(&lock);
+    open_gates(ended);
 }
 
 int zrt_budget_mark(int mark) {
