@@ -1,3 +1,4 @@
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -118,6 +119,23 @@ class TestPlot:
         # Each text is a comment beside its glyphs.
         for text in ("(the baseline)", "shorter is faster", "2 times one lane", "runs a second"):
             assert text in picture.read_text("utf-8")
+
+    def test_dark_draws_the_same_measurement_on_a_dark_page(self, zrt, complaint, saved, tmp_path):
+        pytest.importorskip("matplotlib")
+        light, dark = tmp_path / "figures.svg", tmp_path / "figures-dark.svg"
+        arguments = ("bench", saved(models.add()), "--runs", 5, "--plot", light, "--dark")
+        assert zrt(*arguments).endswith(f"picture: {light}\npicture: {dark}\n")
+        texts = [re.findall(r"<!-- (.*) -->", picture.read_text("utf-8")) for picture in (light, dark)]
+        assert texts[0] == texts[1] != []
+        colors = [set(re.findall(r"#[0-9a-f]{6}", picture.read_text("utf-8"))) for picture in (light, dark)]
+        assert colors[0] - colors[1] == {"#222222", "#999999", "#e5e5e5", "#ffffff"}
+        light.unlink()
+        assert f"{str(dark)!r} exists" in complaint(*arguments, status=2)
+        assert not light.exists()
+        assert "--dark applies only with --plot" in complaint("bench", "--dark", status=2)
+        dark.unlink()
+        dark.mkdir()
+        assert f"--dark: {str(dark)!r} is no plain file" in complaint(*arguments, status=2)
 
     def test_c_loop_is_the_baseline_without_onnxruntime(self, zrt, saved, missing, tmp_path):
         pytest.importorskip("matplotlib")

@@ -32,15 +32,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt bench``."""
     if arguments.paced and arguments.lanes > 1:
         raise UsageError("--lanes does not apply with --paced, which runs one contender at a time")
-    if arguments.plot is not None:
+    pictures = _pictures(arguments)
+    if pictures:
         # Fail before the measurement, not after it.
         installation.require("matplotlib", "plot", "--plot")
     page = None if arguments.json else common.open_page()
     model = common.model_path(arguments.model)
     settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
-    if arguments.plot is not None:
+    if pictures:
         read = common.files_of(model, settings, arguments.options, *inputs.input_files(arguments))
-        common.require_target(arguments.plot, read, arguments.overwrite, "--plot")
+        for picture in pictures:
+            common.require_target(picture, read, arguments.overwrite, "--plot")
     wanted = Settings(
         model=model,
         options=settings.session,
@@ -55,18 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with common.progress() as progress:
         report = study.measure(wanted, progress)
-    if arguments.plot is not None:
+    if pictures:
         # matplotlib is an extra, and its import takes longer than a short measurement.
         from zrt.cli import plot
 
         try:
-            plot.draw(report, where(report), arguments.plot)
+            plot.draw(report, where(report), pictures)
         except OSError as error:
             raise common.CommandError(f"--plot {arguments.plot}: {error.strerror or error}") from error
     if page is None:
         common.print_json(report.to_dict())
     else:
-        _show(page, report, arguments.plot)
+        _show(page, report, pictures)
     return 0
 
 
@@ -84,7 +86,22 @@ def _picture(text: str) -> Path:
     return path
 
 
-def _show(page: Page, report: Report, picture: Path | None) -> None:
+def _pictures(arguments: argparse.Namespace) -> list[Path]:
+    """The files that ``--plot`` and ``--dark`` ask for."""
+    if arguments.plot is None:
+        if arguments.dark:
+            raise UsageError("--dark applies only with --plot")
+        return []
+    light: Path = arguments.plot
+    if not arguments.dark:
+        return [light]
+    try:
+        return [light, _picture(str(light.with_stem(f"{light.stem}-dark")))]
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--dark: {error}") from None
+
+
+def _show(page: Page, report: Report, pictures: list[Path]) -> None:
     """The report for people: header, medians, percentiles, set-up."""
     unit = Unit.fitting(report.rows[0].series.median)
     styles = ["bold" if row.key == "lane" else "" for row in report.rows]
@@ -121,7 +138,7 @@ def _show(page: Page, report: Report, picture: Path | None) -> None:
         page.line(f"not measured: {LABELS[key]}: {reason}", style="yellow")
     for copy in report.copies:
         page.line(f"copied in each run of the lane: {copy}", style="yellow")
-    if picture is not None:
+    for picture in pictures:
         page.line(f"picture: {picture}")
 
 
@@ -217,5 +234,6 @@ OPTIONS = (
         default=BufferPolicy.AUTO,
     ),
     option("--plot", "draw a picture (.png, .svg or .pdf)", "FILE", _picture),
+    option("--dark", "with --plot: draw a second picture for dark pages, beside FILE, with -dark in its name"),
     options.OVERWRITE,
 )

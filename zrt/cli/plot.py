@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from matplotlib import rc_context, rcParams
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -33,13 +35,30 @@ STYLES: Final = {
     "lane": Style("#D55E00", "", "-", "o"),
     "lane_copying": Style("#CC79A7", "\\\\\\", (0, (3, 1, 1, 1)), "v"),
     "prepared_run": Style("#E69F00", "///", (0, (5, 1.5)), "s"),
-    "session_run": Style("#009E73", "...", (0, (6, 1.5, 1, 1.5)), "^"),
+    "session_run": Style("#009E73", "||", (0, (6, 1.5, 1, 1.5)), "^"),
     RUN: Style("#0072B2", "", "-", "D"),
     RUN_WITH_IOBINDING: Style("#56B4E9", "xx", (0, (5, 1.5)), "P"),
     RUN_AGAIN: Style("#F0E442", "--", (0, (2, 2)), "*"),
 }
-INK: Final = "#222222"
-FAINT: Final = "#999999"
+
+
+def _theme(ink: str, faint: str, grid: str, page: str) -> Any:
+    """Settings of matplotlib; what is drawn in ink reads ``text.color``."""
+    inked = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor", "patch.edgecolor", "hatch.color")
+    return {
+        **dict.fromkeys(inked, ink),
+        **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), faint),
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), page),
+        "grid.color": grid,
+        "patch.force_edgecolor": True,
+        "patch.linewidth": 0.8,
+    }
+
+
+THEMES: Final = (
+    _theme(ink="#222222", faint="#999999", grid="#E5E5E5", page="white"),
+    _theme(ink="#E6EDF3", faint="#7D8590", grid="#30363D", page="#0D1117"),
+)
 MARKS: Final = (50.0, 90.0, 99.0, 99.9)
 # Higher percentiles show the scheduler, not the contender; the table has the longest call.
 LAST_SHARE: Final = 0.9995
@@ -47,10 +66,21 @@ MARKERS: Final = 8
 TITLE_WIDTH: Final = 115
 
 
-def draw(report: Report, where: str, path: Path) -> None:
-    """Writes the plot in the format of the path's suffix; `where` says on what the model ran."""
+def draw(report: Report, where: str, pictures: Sequence[Path]) -> None:
+    """Writes the plot, and where there are two pictures a second one with light lines on a dark page.
+
+    The paths lie in one folder, and their suffixes say the format. `where` says on what the model ran.
+    """
+    target, *beside = pictures
+    with replacing(str(target), *(path.name for path in beside), subject="--plot") as written:
+        for path, theme in zip(written, THEMES, strict=False):
+            with rc_context(theme):
+                _figure(report, where).savefig(path)
+
+
+def _figure(report: Report, where: str) -> Figure:
     lanes = report.together is not None
-    figure = Figure(figsize=(16.5 if lanes else 13, 6.4), dpi=120, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(14 if lanes else 11, 5.6), dpi=120, layout="constrained")
     panels = figure.subplots(1, 3 if lanes else 2, width_ratios=(1, 1, 0.45) if lanes else (1, 1))
     unit = Unit.fitting(report.rows[0].series.median)
     _draw_bars(panels[0], report, unit)
@@ -64,10 +94,8 @@ def draw(report: Report, where: str, path: Path) -> None:
         f"{where}, ONNX Runtime {report.versions.onnxruntime}, "
         f"zrt {report.versions.zrt}, {report.machine.processor}",
         fontsize=11,
-        color=INK,
     )
-    with replacing(str(path), subject="--plot") as (written,):
-        figure.savefig(written)
+    return figure
 
 
 def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:
@@ -77,11 +105,11 @@ def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:
     ratios = [row.series.ratio(baseline.series) for row in rows]
     for place, (row, ratio) in enumerate(zip(rows, ratios, strict=True)):
         style = STYLES[row.key]
-        axes.barh(place, ratio, color=style.color, hatch=style.hatch, edgecolor=INK, linewidth=0.8, height=0.68)
+        axes.barh(place, ratio, color=style.color, hatch=style.hatch, height=0.68)
         # The line of the baseline must not cross a number.
         end = ratio if ratio > 1 or ratio < 0.55 else 1
         _note(axes, f"{ratio:.2f}  ({unit.format(row.series.median)} {unit.name})", (end, place), (6, 0), va="center")
-    axes.axvline(1, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=0.9)
+    axes.axvline(1, color=rcParams["text.color"], linewidth=1.2, linestyle=(0, (4, 3)), zorder=0.9)
     axes.set_yticks(
         range(len(rows)),
         [
@@ -125,7 +153,7 @@ def _line(row: Row, points: int) -> dict[str, Any]:
         "marker": style.marker,
         "markevery": (int(begin * step), step),
         "markersize": 6.5,
-        "markeredgecolor": style.color if style.marker == "x" else INK,
+        "markeredgecolor": style.color if style.marker == "x" else rcParams["text.color"],
         "markeredgewidth": 1.5 if style.marker == "x" else 0.7,
     }
 
@@ -135,16 +163,16 @@ def _draw_lanes(axes: Any, together: Together) -> None:
     count = len(together.latencies)
     heights = (together.single_per_s, together.all_per_s)
     for place, (height, hatch) in enumerate(zip(heights, ("", "//"), strict=True)):
-        axes.bar(place, height, color=STYLES["lane"].color, hatch=hatch, edgecolor=INK, linewidth=0.8, width=0.6)
+        axes.bar(place, height, color=STYLES["lane"].color, hatch=hatch, width=0.6)
         text = f"{height:,.0f}\n{height / together.single_per_s:.2f} times"
         _note(axes, text, (place, height), (0, 5), ha="center")
     ideal = count * together.single_per_s
-    axes.axhline(ideal, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
+    axes.axhline(ideal, color=rcParams["text.color"], linewidth=1.2, linestyle=(0, (4, 3)))
     _note(axes, f"{count} times one lane", (-0.45, ideal), (0, 4))
     axes.set_xticks((0, 1), ("one lane", f"{count} lanes\nat once"))
     axes.set(xlim=(-0.5, 1.5), ylim=(0, max(ideal, *heights) * 1.2), ylabel="runs a second")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    _tidy(axes, "Lanes in threads of their own", grid="y")
+    _tidy(axes, "Lanes at once", grid="y")
 
 
 def _curve(latency: Latency) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -159,15 +187,13 @@ def _curve(latency: Latency) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]
 
 def _note(axes: Any, text: str, place: tuple[float, float], offset: tuple[int, int], **alignment: str) -> None:
     """A text at some points from a place, which no line crosses."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    box = {"facecolor": rcParams["axes.facecolor"], "edgecolor": "none", "pad": 1.0}
     offsets: dict[str, Any] = {"xytext": offset, "textcoords": "offset points"}
-    axes.annotate(text, place, **offsets, **alignment, color=INK, fontsize=9.5, bbox=box)
+    axes.annotate(text, place, **offsets, **alignment, fontsize=9.5, bbox=box)
 
 
 def _tidy(axes: Any, title: str, grid: str) -> None:
     axes.set_title(title, loc="left", fontsize=11)
-    axes.grid(axis=grid, color="#E5E5E5", linewidth=0.8)
+    axes.grid(axis=grid, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.tick_params(color=FAINT, labelcolor=INK)
