@@ -1,4 +1,4 @@
-"""What one call costs, from a lane to another process, an HTTP server and Ray: ``python -m benches.scale``.
+"""What one call costs in each way, from a lane to another process, an HTTP server and Ray: ``python -m benches.scale``.
 
 Each way answers one request after the other, in turns with the others. The HTTP server is `zrt serve`'s application in
 a process of its own. It needs the group `serving`; with the group `cluster` it measures Ray too.
@@ -7,6 +7,7 @@ a process of its own. It needs the group `serving`; with the group `cluster` it 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import http.client
 import importlib.util
 import json
@@ -67,9 +68,55 @@ def by_queue(spec: zrt.SessionSpec, name: str, x: Array) -> Call:
     return call
 
 
+def by_shape(spec: zrt.SessionSpec, name: str, x: Array) -> Call:
+    dynamic = zrt.DynamicRuntime(spec.shared())
+
+    def call() -> Array:
+        lane = dynamic.lane({name: x.shape})
+        lane.inputs[name][...] = x
+        lane.run()
+        return lane.outputs[0]
+
+    return call
+
+
+def by_preparation(spec: zrt.SessionSpec, name: str, x: Array) -> Call:
+    prepared = spec.shared().prepare({name: x})
+    return lambda: prepared.run()[0]
+
+
+def by_binding(spec: zrt.SessionSpec, name: str, x: Array) -> Call:
+    session = spec.shared()
+    binding, [target] = session.binding(), session.run({name: x})
+    binding.bind_output(session.output_names[0], target)
+
+    def call() -> Array:
+        binding.bind_input(name, x)
+        binding.run()
+        return target
+
+    return call
+
+
 def by_session(spec: zrt.SessionSpec, name: str, x: Array) -> Call:
     session, feeds = spec.shared(), {name: x}
     return lambda: session.run(feeds)[0]
+
+
+@contextmanager
+def by_loop(spec: zrt.SessionSpec, name: str, x: Array) -> Iterator[Call]:
+    session, feeds = spec.shared(), {name: x}
+
+    async def request() -> Array:
+        return (await session.run_async(feeds))[0]
+
+    with closing(asyncio.new_event_loop()) as loop:
+        yield lambda: loop.run_until_complete(request())
+
+
+def by_future(spec: zrt.SessionSpec, name: str, x: Array) -> Call:
+    session, feeds = spec.shared(), {name: x}
+    return lambda: session.submit(feeds).result()[0]
 
 
 def by_onnxruntime(model: Path, name: str, x: Array) -> Call:
@@ -161,8 +208,13 @@ def ways(stack: ExitStack, model: Path, name: str, x: Array) -> dict[str, Call]:
     calls = {
         FIRST: by_lane(spec, name, x),
         "a lane out of a queue of free ones": by_queue(spec, name, x),
+        "a `DynamicRuntime`": by_shape(spec, name, x),
+        "a prepared run": by_preparation(spec, name, x),
+        "a binding": by_binding(spec, name, x),
         "`Session.run`": by_session(spec, name, x),
         "onnxruntime's `run`": by_onnxruntime(model, name, x),
+        "`run_async`, awaited": stack.enter_context(by_loop(spec, name, x)),
+        "`submit`": by_future(spec, name, x),
         "`Session.run` in another thread": stack.enter_context(by_thread(spec, name, x)),
         "`Session.run` in another process": stack.enter_context(by_process(spec, name, x)),
     }
