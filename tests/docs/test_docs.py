@@ -1,7 +1,8 @@
 """The guide is true: its examples run, its tables match the code, and the targets of its links exist.
 
 A page's ```python fences run in order in one namespace, in a process and a folder of their own, where `model.onnx` is
-the classifier that ships with zrt. A ```text fence directly after one of them is its output. A fence marked
+the classifier that ships with zrt. A ```text fence directly after one of them is its output. One marked ```python error
+raises, and its output is the error as Python shows it, where ... stands for any text. A fence marked
 ```python no-run is not run, nor is one that needs a device, ```python device: its first line says so to readers.
 The tests of tests/ray run those that need Ray, ```python ray, with the others of their page.
 """
@@ -36,6 +37,7 @@ PAGES = [ROOT / "README.md", *GUIDE]
 TEXTS = [*PAGES, ROOT / "CHANGELOG.md"]
 
 FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+RUN = ("python", "python error")
 RUNNER = Path(__file__).with_name("scripts") / "run_examples.py"
 
 # The packages that the examples of a page need and the group `dev` lacks.
@@ -70,7 +72,7 @@ def outside_of_fences(text: str) -> str:
     return FENCE.sub("", text)
 
 
-def examples(text: str, infos: Sequence[str] = ("python",)) -> Iterator[tuple[Fence, Fence | None]]:
+def examples(text: str, infos: Sequence[str] = RUN) -> Iterator[tuple[Fence, Fence | None]]:
     """The fences to run, each with the fence of its output, if there is one."""
     blocks = fences(text)
     for fence, after in zip_longest(blocks, blocks[1:]):
@@ -80,7 +82,7 @@ def examples(text: str, infos: Sequence[str] = ("python",)) -> Iterator[tuple[Fe
 
 
 def run_page(
-    text: str, name: str, folder: Path, infos: Sequence[str] = ("python",), warnings: Sequence[str] = ("error",)
+    text: str, name: str, folder: Path, infos: Sequence[str] = RUN, warnings: Sequence[str] = ("error",)
 ) -> None:
     """Runs a page's examples in `folder`; fails with page and line. `warnings` are filters of the interpreter."""
     __tracebackhide__ = True
@@ -90,7 +92,7 @@ def run_page(
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, (Path(zrt.__file__).parents[1], ROOT))))
     done = subprocess.run(
         [sys.executable, *(f"-W{line}" for line in warnings), str(RUNNER)],
-        input=json.dumps([name, [[fence.line, fence.body] for fence, _ in pairs]]),
+        input=json.dumps([name, [[fence.line, fence.body, fence.info == "python error"] for fence, _ in pairs]]),
         capture_output=True,
         text=True,
         cwd=folder,
@@ -104,9 +106,17 @@ def run_page(
         line, trace = failure
         pytest.fail(f"{name}:{line}: the example fails:\n{trace}", pytrace=False)
     for (fence, shown), output in zip(pairs, outputs, strict=True):
-        if shown is not None and output != shown.body:
+        assert shown is not None or fence.info != "python error", f"{name}:{fence.line}: its error is not shown"
+        if shown is not None and not fits(fence, shown.body, output):
             where = f"{name}:{shown.line}: the example in line {fence.line}"
             pytest.fail(f"{where} prints\n{output}\nnot\n{shown.body}", pytrace=False)
+
+
+def fits(example: Fence, shown: str, output: str) -> bool:
+    """Whether an example prints the shown text; in that of an error, ... stands for any text."""
+    if example.info != "python error":
+        return output == shown
+    return re.fullmatch(".*".join(map(re.escape, shown.split("..."))), output, re.DOTALL) is not None
 
 
 def table(page: Path, first: str) -> list[list[str]]:
@@ -146,6 +156,7 @@ class TestExamples:
         assert infos.count("python no-run") <= 1
         languages = {
             "python",
+            "python error",
             "python no-run",
             "python device",
             "python ray",
@@ -205,6 +216,16 @@ class TestExamples:
         text = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
         with pytest.raises(pytest.fail.Exception, match=r"^docs/page\.md:6: the example in line 2 prints"):
             run_page(text, "docs/page.md", tmp_path)
+
+    def test_error_fits_the_shown_one(self, tmp_path: Path) -> None:
+        text = "```python error\nint('x')\n```\n\n```text\nValueError: ... 'x'\n```\n"
+        run_page(text, "docs/page.md", tmp_path)
+        with pytest.raises(pytest.fail.Exception, match="prints\nValueError: "):
+            run_page(text.replace("... 'x'", "... 'y'"), "docs/page.md", tmp_path)
+
+    def test_error_that_is_not_raised_is_a_failure(self, tmp_path: Path) -> None:
+        with pytest.raises(pytest.fail.Exception, match="it raises no error"):
+            run_page("```python error\nint('1')\n```\n", "docs/page.md", tmp_path)
 
 
 class TestTables:
