@@ -147,7 +147,8 @@ class UnknownNameError(ArgumentError, KeyError):
     """A name that the model, or another object, does not have. The message lists the names that it has."""
 
     # KeyError shows the repr of its message.
-    __str__ = Exception.__str__
+    def __str__(self) -> str:
+        return Exception.__str__(self)
 
 
 class OutOfRangeError(ArgumentError, IndexError):

@@ -13,7 +13,7 @@ from zrt.values.type_info import type_name
 
 MOST_CLASSES: Final = 100_000
 TOP: Final = 5
-KINDS: Final = {list: "sequence", dict: "map", SparseTensor: "sparse_tensor"}
+KINDS: Final[dict[type, str]] = {list: "sequence", dict: "map", SparseTensor: "sparse_tensor"}
 
 
 def describe(result: Result | None) -> dict[str, Any]:

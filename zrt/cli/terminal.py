@@ -38,7 +38,7 @@ class Page:
         if not self._console.is_terminal:
             # A file has no width.
             self._console.width = max(self._console.width, 120)
-        self.ascii_only = self._console.options.ascii_only
+        self.ascii_only: bool = self._console.options.ascii_only
 
     def line(self, *parts: str | tuple[str, str], style: str = "") -> None:
         """A line of text, also one that is longer than the page; a part may have a style of its own."""

@@ -16,8 +16,6 @@ from zrt.types import ElementType
 
 Array = np.ndarray[Any, Any]
 
-frombuffer = np.frombuffer
-
 # For each element type, by its number: the dtype of its array and the bits of an element.
 LAYOUTS = {int(kind): (np.dtype(np.uint8) if kind.packed else kind.dtype, kind.bits) for kind in ElementType}
 
@@ -121,7 +119,7 @@ class CallViews:
 
 def _read_only(memory: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> Array:
     # The memoryview is read-only too, so that `setflags` cannot make the array writeable.
-    return frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)
+    return np.frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)
 
 
 def kept_after(names: list[str], call: str) -> ArgumentError:

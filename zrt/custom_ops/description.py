@@ -33,7 +33,7 @@ class Description:
         subject = f"operator {name!r}"
         encoded = text(name, f"{kind.__name__}.name")
         self.name = name
-        self.attributes = _attributes(op.attributes, subject)
+        self.attributes: dict[str, Attribute] = _attributes(op.attributes, subject)
         inputs = _ports(op.inputs, Input, f"{subject}, input")
         outputs = _ports(op.outputs, Output, f"{subject}, output")
         if not outputs:
@@ -41,22 +41,22 @@ class Description:
         first = integer(op.since_version, f"{subject}.since_version", 1)
         last = integer(op.end_version, f"{subject}.end_version", first)
         provider = full_name(op.provider)
-        self.on_device = provider != "CPUExecutionProvider"
-        self.infers = kind.infer_shapes is not CustomOp.infer_shapes
+        self.on_device: bool = provider != "CPUExecutionProvider"
+        self.infers: bool = kind.infer_shapes is not CustomOp.infer_shapes
         _check_types(inputs, outputs, self.infers, subject)
         inplace = _pairs(op.inplace, inputs, outputs, self.infers, f"{subject}.inplace")
         aliases = _pairs(op.aliases, inputs, outputs, self.infers, f"{subject}.aliases")
         # For each output that shares an input's memory: that input.
-        self.aliased = {target: source for source, target in aliases.items()}
-        self.lock = threading.RLock() if boolean(op.serialize, f"{subject}.serialize") else None
-        self.function = op.function
+        self.aliased: dict[int, int] = {target: source for source, target in aliases.items()}
+        self.lock: threading.RLock | None = threading.RLock() if boolean(op.serialize, f"{subject}.serialize") else None
+        self.function: CFunction | None = op.function
         # The number of outputs that every node of the operator has.
-        self.certain = max((i + _least(port) for i, port in enumerate(outputs)), default=0)
+        self.certain: int = max((i + _least(port) for i, port in enumerate(outputs)), default=0)
         # The owner of kernels that were made outside of a load.
         self.kernels: set[object] = set()
         python = ffi.new_handle(weakref.ref(self))
         owned: list[Any] = [python]
-        self.handle = Handle.block("zrt_op", [Handle.pin(owned)], lib.zrt_op_free)
+        self.handle: Handle = Handle.block("zrt_op", [Handle.pin(owned)], lib.zrt_op_free)
         pointer = self.handle.pointer
 
         def keep(data: Any) -> Any:

@@ -44,7 +44,7 @@ Place: TypeAlias = tuple[int, int, int, int]
 HOST: Place = (0, 0, 0, 0)
 
 # Guards the tables below, and ONNX Runtime's list of devices, which ORT returns without a lock of its own.
-lock = threading.RLock()
+lock: threading.RLock = threading.RLock()
 # Only the reference counts are used: each allocator that was lent is a child of its place's handle.
 _lent: dict[Place, Handle] = {}
 _libraries: dict[str, Library] = {}
@@ -60,12 +60,12 @@ class Library:
     __slots__ = ("devices", "handle", "name", "path", "registered")
 
     def __init__(self, name: str, path: str) -> None:
-        self.name = name
-        self.path = path
+        self.name: str = name
+        self.path: str = path
         self.devices: list[int] = []
         # Only the reference count is used: every object that uses the library is a child of this handle.
-        self.handle = Handle.block("char")
-        self.registered = True
+        self.handle: Handle = Handle.block("char")
+        self.registered: bool = True
 
     def users(self) -> int:
         """The number of sessions, streams and options that use it."""

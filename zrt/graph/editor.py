@@ -62,7 +62,7 @@ class Assembly:
     """A model of the model editor under construction."""
 
     def __init__(self) -> None:
-        self.handle = Handle.block("zrt_editor", (), lib.zrt_editor_free)
+        self.handle: Handle = Handle.block("zrt_editor", (), lib.zrt_editor_free)
         editor = self.handle.pointer
         editor.api, editor.editor = api(), editor_api()
         status.check(editor.editor.CreateGraph(ffi.addressof(editor, "graph")))

@@ -100,7 +100,7 @@ class DynamicRuntime(SessionsRuntime):
                 raise ArgumentError(f"{name}: give shapes to DynamicRuntime.lane, not to the constructor")
         check_names(lane_options, RuntimeLaneOptions, type(self))
         refuse_shared_writes(lane_options, "all lanes of a DynamicRuntime")
-        self.max_buckets = integer(max_buckets, "max_buckets", 1)
+        self.max_buckets: int = integer(max_buckets, "max_buckets", 1)
         self.counters = Counters()
         self._sessions: tuple[Session, ...] = tuple(make_sessions())
         self._options = lane_options

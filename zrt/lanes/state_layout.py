@@ -92,9 +92,9 @@ class Layout:
 
     def __init__(self, pairs: Sequence[Pair], capacity: int, window: int, table: RunTable) -> None:
         """`table` is that of the session: in a forked child it binds nothing."""
-        self.pairs = tuple(pairs)
-        self.by_name = {pair.info.name: index for index, pair in enumerate(pairs)}
-        self.capacity = capacity
+        self.pairs: tuple[Pair, ...] = tuple(pairs)
+        self.by_name: dict[str, int] = {pair.info.name: index for index, pair in enumerate(pairs)}
+        self.capacity: int = capacity
         memories = [pair.memory.handle() for pair in pairs]
         inputs = strings(pair.info.name for pair in pairs)
         outputs = strings(pair.output or "" for pair in pairs)
@@ -113,7 +113,7 @@ class Layout:
             row.rank, row.dims, row.axis = len(pair.dims), dims, pair.axis or 0
             row.blocks, row.step_bytes, row.bytes = pair.blocks, pair.step_bytes, pair.nbytes
             row.one = one
-        self.handle = Handle.block("zrt_layout", [Handle.pin(tuple(pinned)), *memories])
+        self.handle: Handle = Handle.block("zrt_layout", [Handle.pin(tuple(pinned)), *memories])
         layout = self.handle.pointer
         layout.api = table.pointer
         layout.count, layout.pairs = len(pairs), rows

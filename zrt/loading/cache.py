@@ -29,7 +29,7 @@ from zrt.loading.session_options import SessionOptions, cache_by_variable
 from zrt.types import GraphOptimizationLevel
 from zrt.version import __version__
 
-logger = logging.getLogger("zrt.cache")
+logger: logging.Logger = logging.getLogger("zrt.cache")
 
 SIZE_VARIABLE = "ZRT_CACHE_SIZE"
 DEFAULT_SIZE = 4 << 30

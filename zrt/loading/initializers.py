@@ -98,9 +98,9 @@ class ModelFile:
     __slots__ = ("model", "read", "subject")
 
     def __init__(self, read: Read, size: int, subject: str) -> None:
-        self.read = read
-        self.model = Field(0, LENGTH, 0, 0, 0, size)
-        self.subject = subject
+        self.read: Read = read
+        self.model: Field = Field(0, LENGTH, 0, 0, 0, size)
+        self.subject: str = subject
         if read(0, min(size, 8))[4:] == ORT_FORMAT:
             raise UnsupportedError(
                 f"{subject} is in ONNX Runtime's own format, which zrt cannot read: give an ONNX model"

@@ -24,7 +24,7 @@ from zrt.values import Value
 # O_NONBLOCK: opening a pipe must not wait for its writer.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
-ACCESS = {"normal": 0, "sequential": lib.ZRT_ADVICE_SEQUENTIAL, "random": lib.ZRT_ADVICE_RANDOM}
+ACCESS: dict[str, int] = {"normal": 0, "sequential": lib.ZRT_ADVICE_SEQUENTIAL, "random": lib.ZRT_ADVICE_RANDOM}
 
 
 @public

@@ -57,14 +57,14 @@ class Source:
     """The absolute path of a model from a path."""
 
     def __init__(self, model: Model) -> None:
-        self.lent = False
+        self.lent: bool = False
         self.path: bytes | None = None
         self.absolute = None
         self.data: Any = None
         if isinstance(model, (str, os.PathLike)):
             self.path = path_bytes(model, "model")
             name = model if type(model) is str else os.fsdecode(model)
-            self.subject = f"model {name!r}"
+            self.subject: str = f"model {name!r}"
             _check_file(self.path, self.subject)
             self.absolute = name if name.startswith(os.sep) else os.path.abspath(name)
         elif isinstance(model, (bytes, bytearray, memoryview)):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 from zrt.loading import lora
 from zrt.onnxruntime import conversions, errors
 from zrt.onnxruntime.values import OrtValue
-from zrt.onnxruntime.wrapper import NotPickled
+from zrt.onnxruntime.wrapper import NotPickled, accessors
 from zrt.values import Value
 
 
@@ -20,7 +20,7 @@ class AdapterFormat(NotPickled):
         self._parameters: dict[str, OrtValue] = {} if adapter is None else adapter._parameters
 
     @staticmethod
-    def read_adapter(file_path: Any) -> AdapterFormat:
+    def read_adapter(file_path: str) -> AdapterFormat:
         """The content of a file."""
         path = conversions.string(file_path, "file_path")
         try:
@@ -33,7 +33,7 @@ class AdapterFormat(NotPickled):
         adapter._parameters = {name: OrtValue._of(Value.from_array(array.copy())) for name, array in arrays.items()}
         return adapter
 
-    def export_adapter(self, file_path: Any) -> None:
+    def export_adapter(self, file_path: str) -> None:
         """Writes a file."""
         path = conversions.string(file_path, "file_path")
         with errors.as_runtime_error():
@@ -72,10 +72,10 @@ class AdapterFormat(NotPickled):
         """The values by name."""
         return dict(self._parameters)
 
-    format_version = property(get_format_version)
-    adapter_version = property(get_adapter_version, set_adapter_version)
-    model_version = property(get_model_version, set_model_version)
-    parameters = property(get_parameters, set_parameters)
+    format_version: Final[int] = accessors(get_format_version)
+    adapter_version: int = accessors(get_adapter_version, set_adapter_version)
+    model_version: int = accessors(get_model_version, set_model_version)
+    parameters: dict[str, OrtValue] = accessors(get_parameters, set_parameters)
     _adapter = property(lambda self: self)
 
 

@@ -40,11 +40,11 @@ class OrtArenaCfg:
     initial_growth_chunk_size_bytes: int
     max_power_of_two_extend_bytes: int
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, *arguments: int | dict[str, int]) -> None:
         for name, (_, default) in _FIELDS.items():
             setattr(self, name, default)
         if len(arguments) == len(_POSITIONAL):
-            fields = dict(zip(_POSITIONAL, arguments, strict=True))
+            fields: dict[str, Any] = dict(zip(_POSITIONAL, arguments, strict=True))
         elif len(arguments) == 1 and isinstance(arguments[0], dict):
             fields = arguments[0]
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zrt._native.builtin import bind_array
 from zrt.errors import ArgumentError, Error, ShapeError, UnsupportedError
 from zrt.memory.allocators import CPU, MemoryInfo, require_memory
 from zrt.onnxruntime import conversions, errors, feeds
@@ -14,9 +16,12 @@ from zrt.onnxruntime.devices import OrtDevice
 from zrt.onnxruntime.sessions import Session
 from zrt.onnxruntime.values import OrtValue, OrtValueVector, element_type, on_host, over_address
 from zrt.onnxruntime.wrapper import NotPickled
-from zrt.session.io_binding import ARRAYS, IoBinding, bind_array
+from zrt.session.io_binding import ARRAYS, IoBinding
 from zrt.types import ElementType, ValueKind
 from zrt.values import Value
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _NO_VENDOR = 0
 
@@ -65,7 +70,7 @@ class IOBinding(NotPickled):
     def _iobinding(self) -> IOBinding:
         return self
 
-    def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
+    def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray[Any, Any]) -> None:
         """Binds an input to the memory of an array, which the binding keeps alive; a strided array is copied."""
         try:
             if (
@@ -106,7 +111,13 @@ class IOBinding(NotPickled):
         self._inputs[text] = (array,)
 
     def bind_input(
-        self, name: str, device_type: Any, device_id: int, element_type: Any, shape: Any, buffer_ptr: int
+        self,
+        name: str,
+        device_type: str | OrtDevice,
+        device_id: int,
+        element_type: npt.DTypeLike | int,
+        shape: Sequence[int],
+        buffer_ptr: int,
     ) -> None:
         """Binds an input to memory at an address, which the caller keeps alive while it is bound.
 
@@ -167,10 +178,10 @@ class IOBinding(NotPickled):
     def bind_output(
         self,
         name: str,
-        device_type: Any = "cpu",
+        device_type: str | OrtDevice = "cpu",
         device_id: int = 0,
-        element_type: Any = None,
-        shape: Any = None,
+        element_type: npt.DTypeLike | int | None = None,
+        shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
         """Binds an output to a device, on which runs make it; or to memory at an address.
@@ -334,7 +345,7 @@ class IOBinding(NotPickled):
         except Error as error:
             raise RuntimeError(str(error)) from error
 
-    def get_outputs(self) -> Any:
+    def get_outputs(self) -> list[OrtValue]:
         """The outputs of the last run, in the order of binding, on the devices that made them.
 
         One that no run has made has no value.

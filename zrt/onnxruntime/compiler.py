@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,17 @@ from zrt.values import Value
 _ALIGNMENT = 4096
 
 
-def make_get_initializer_location_func_wrapper(get_initializer_location_func: Callable[..., Any]) -> Callable[..., Any]:
+# A function that chooses the file in which a compiled model keeps an initializer: from the initializer's name, its
+# value and the place that it has now, if it has one, to the new place, or to None for an initializer inside the model.
+GetInitializerLocationFunc: TypeAlias = Callable[
+    [str, OrtValue, "OrtExternalInitializerInfo | None"], "OrtExternalInitializerInfo | None"
+]
+GetInitializerLocationWrapperFunc: TypeAlias = GetInitializerLocationFunc
+
+
+def make_get_initializer_location_func_wrapper(
+    get_initializer_location_func: GetInitializerLocationFunc,
+) -> GetInitializerLocationFunc:
     """The caller's function itself: all functions get the `OrtValue` of this package."""
     return get_initializer_location_func
 
@@ -42,9 +52,9 @@ class OrtExternalInitializerInfo(Wrapper):
             byte_size=conversions.integer(byte_size, "byte_size", conversions.UINT64),
         )
 
-    filepath = attribute("filepath", "The file, relative to the model's folder.")
-    file_offset = attribute("file_offset", "The offset of the weight in bytes.")
-    byte_size = attribute("byte_size", "The size of the weight in bytes.")
+    filepath: Final[str] = attribute("filepath", "The file, relative to the model's folder.")
+    file_offset: Final[int] = attribute("file_offset", "The offset of the weight in bytes.")
+    byte_size: Final[int] = attribute("byte_size", "The size of the weight in bytes.")
 
 
 class ModelCompiler(NotPickled):
@@ -52,14 +62,14 @@ class ModelCompiler(NotPickled):
 
     def __init__(
         self,
-        sess_options: Any,
+        sess_options: SessionOptions,
         input_model_path_or_bytes: str | os.PathLike[str] | bytes,
         embed_compiled_data_into_model: bool = False,
         external_initializers_file_path: str | os.PathLike[str] | None = None,
         external_initializers_size_threshold: int = 1024,
-        flags: Any = OrtCompileApiFlags.NONE,
+        flags: OrtCompileApiFlags | int = OrtCompileApiFlags.NONE,
         graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_DISABLE_ALL,
-        get_initializer_location_func: Callable[..., Any] | None = None,
+        get_initializer_location_func: GetInitializerLocationFunc | None = None,
     ) -> None:
         """`sess_options` names the providers, the model is a path or bytes.
 
@@ -117,7 +127,7 @@ class ModelCompiler(NotPickled):
         """The compiled model."""
         return bytes(self._compile(None))
 
-    def compile_to_stream(self, write_function: Callable[[bytes], Any]) -> None:
+    def compile_to_stream(self, write_function: Callable[[bytes], object]) -> None:
         """Passes the compiled model to a function, in pieces."""
         if write_function is None:
             raise TypeError("write_function: expected a function, got None")
@@ -186,6 +196,6 @@ class ModelCompiler(NotPickled):
         return self
 
     @property
-    def get_initializer_location_func_wrapper(self) -> Callable[..., Any] | None:
+    def get_initializer_location_func_wrapper(self) -> GetInitializerLocationFunc | None:
         """The caller's function for the places of weights."""
         return self._locate  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from zrt.environment import devices as listing
 from zrt.environment.environment import current
@@ -73,7 +73,7 @@ class OrtDevice(NotPickled):
 
     _numbers: tuple[int, int, int, int]
 
-    def __init__(self, c_ort_device: Any, *numbers: Any) -> None:
+    def __init__(self, c_ort_device: OrtDevice | int, *numbers: int) -> None:
         if not numbers:
             if not isinstance(c_ort_device, OrtDevice):
                 raise ValueError(f"OrtDevice: expected an OrtDevice or three numbers, got {c_ort_device!r}")
@@ -146,12 +146,15 @@ class OrtDevice(NotPickled):
 
     mem_type = device_mem_type
     vendor_id = device_vendor_id
-    cpu = staticmethod(lambda: CPU)
-    gpu = cuda = webgpu = staticmethod(lambda: GPU)
-    npu = cann = staticmethod(lambda: NPU)
-    dml = staticmethod(lambda: DML)
-    fpga = staticmethod(lambda: FPGA)
-    default_memory = staticmethod(lambda: _MEMORY_TYPES[0])
+    cpu: staticmethod[[], int] = staticmethod(lambda: CPU)
+    gpu: staticmethod[[], int] = staticmethod(lambda: GPU)
+    cuda: staticmethod[[], int] = gpu
+    webgpu: staticmethod[[], int] = gpu
+    npu: staticmethod[[], int] = staticmethod(lambda: NPU)
+    cann: staticmethod[[], int] = npu
+    dml: staticmethod[[], int] = staticmethod(lambda: DML)
+    fpga: staticmethod[[], int] = staticmethod(lambda: FPGA)
+    default_memory: staticmethod[[], int] = staticmethod(lambda: _MEMORY_TYPES[0])
 
 
 def _resolved(memory: MemoryInfo) -> MemoryInfo:
@@ -197,34 +200,40 @@ class OrtMemoryInfo(Wrapper):
         )
         return OrtMemoryInfo._of(_resolved(memory))
 
-    name = attribute("name", "The name of the allocator.")
-    device_id = attribute("device_id", "The number of the device.")
-    mem_type = attribute("mem_type", "The use of the memory.", OrtMemType)
-    allocator_type = attribute("allocator_type", "How the allocator gets its memory.", OrtAllocatorType)
-    device_mem_type = attribute(
+    name: Final[str] = attribute("name", "The name of the allocator.")
+    device_id: Final[int] = attribute("device_id", "The number of the device.")
+    mem_type: Final[OrtMemType] = attribute("mem_type", "The use of the memory.", OrtMemType)
+    allocator_type: Final[OrtAllocatorType] = attribute(
+        "allocator_type", "How the allocator gets its memory.", OrtAllocatorType
+    )
+    device_mem_type: Final[OrtDeviceMemoryType] = attribute(
         "device_mem_type", "Whether it is the device's own memory, or the host can access it.", OrtDeviceMemoryType
     )
-    device_vendor_id = attribute("vendor_id", "The PCI number of the device's vendor, 0 for none.", lambda id: id or 0)
+    device_vendor_id: Final[int] = attribute(
+        "vendor_id", "The PCI number of the device's vendor, 0 for none.", lambda id: id or 0
+    )
 
 
 class OrtHardwareDevice(Unique):
     """A CPU, GPU or NPU of this machine."""
 
-    type = attribute("type", "The kind of the device.", OrtHardwareDeviceType)
-    vendor_id = attribute("vendor_id", "The vendor's PCI number, 0 for none.")
-    vendor = attribute("vendor", "The vendor's name.")
-    device_id = attribute("device_id", "The vendor's number of the model.")
-    metadata = attribute("metadata", "More about the device, by key.", dict)
+    type: Final[OrtHardwareDeviceType] = attribute("type", "The kind of the device.", OrtHardwareDeviceType)
+    vendor_id: Final[int] = attribute("vendor_id", "The vendor's PCI number, 0 for none.")
+    vendor: Final[str] = attribute("vendor", "The vendor's name.")
+    device_id: Final[int] = attribute("device_id", "The vendor's number of the model.")
+    metadata: Final[dict[str, str]] = attribute("metadata", "More about the device, by key.", dict)
 
 
 class OrtEpDevice(Unique):
     """A device that an execution provider offers to run on."""
 
-    ep_name = attribute("provider", "The provider's name.")
-    ep_vendor = attribute("vendor", "The name of the provider's vendor.")
-    ep_metadata = attribute("metadata", "The provider's details about itself and the device, by key.", dict)
-    ep_options = attribute("options", "The provider's default options for the device.", dict)
-    device = attribute("hardware", "The hardware.", OrtHardwareDevice._of)
+    ep_name: Final[str] = attribute("provider", "The provider's name.")
+    ep_vendor: Final[str] = attribute("vendor", "The name of the provider's vendor.")
+    ep_metadata: Final[dict[str, str]] = attribute(
+        "metadata", "The provider's details about itself and the device, by key.", dict
+    )
+    ep_options: Final[dict[str, str]] = attribute("options", "The provider's default options for the device.", dict)
+    device: Final[OrtHardwareDevice] = attribute("hardware", "The hardware.", OrtHardwareDevice._of)
 
     def memory_info(self, kind: OrtDeviceMemoryType, /) -> OrtMemoryInfo | None:
         """The memory of that kind that the device has, None if it has none."""

@@ -62,7 +62,10 @@ COLLECTION = _homes(
     {
         "adapters": "AdapterFormat",
         "binding": "IOBinding",
-        "compiler": "ModelCompiler make_get_initializer_location_func_wrapper",
+        "compiler": """
+            GetInitializerLocationFunc GetInitializerLocationWrapperFunc ModelCompiler
+            make_get_initializer_location_func_wrapper
+        """,
         "devices": "OrtDevice OrtDeviceVendorId get_ort_device_type get_vendor_id_for_device_type",
         "provider_args": "check_and_normalize_provider_args",
         "sessions": "InferenceSession Session",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from zrt.onnxruntime import conversions
 from zrt.onnxruntime.wrapper import Unique, Wrapper, attribute
@@ -31,7 +31,7 @@ class NodeArg(Wrapper):
 
     __slots__ = ()
 
-    name = attribute("name", "The name.")
+    name: Final[str] = attribute("name", "The name.")
 
     @property
     def type(self) -> str:
@@ -64,13 +64,13 @@ class ModelMetadata(Wrapper):
 
     __slots__ = ()
 
-    producer_name = _field("producer_name", conversions.string, "The tool that wrote the model.")
-    graph_name = _field("graph_name", conversions.string, "The name of the graph.")
-    domain = _field("domain", conversions.string, "The domain of the model.")
-    description = _field("description", conversions.string, "The description of the model.")
-    graph_description = _field("graph_description", conversions.string, "The description of the graph.")
-    version = _field("version", _version, "The version; 2**63 - 1 for none.")
-    custom_metadata_map = _field(
+    producer_name: str = _field("producer_name", conversions.string, "The tool that wrote the model.")
+    graph_name: str = _field("graph_name", conversions.string, "The name of the graph.")
+    domain: str = _field("domain", conversions.string, "The domain of the model.")
+    description: str = _field("description", conversions.string, "The description of the model.")
+    graph_description: str = _field("graph_description", conversions.string, "The description of the graph.")
+    version: int = _field("version", _version, "The version; 2**63 - 1 for none.")
+    custom_metadata_map: dict[str, str] = _field(
         "custom_metadata_map", conversions.texts, "Further texts by name: a new dictionary, set as a whole.", dict
     )
 
@@ -83,17 +83,17 @@ def model_metadata(metadata: ZrtMetadata) -> ModelMetadata:
 class OrtEpAssignedNode(Unique):
     """A node of the model."""
 
-    name = attribute("name", "The node's name, which may be empty.")
-    domain = attribute(
+    name: Final[str] = attribute("name", "The node's name, which may be empty.")
+    domain: Final[str] = attribute(
         "domain", 'The domain of the operator; "" is that of ONNX.', lambda name: "" if name == "ai.onnx" else name
     )
-    op_type = attribute("op_type", "The operator.")
+    op_type: Final[str] = attribute("op_type", "The operator.")
 
 
 class OrtEpAssignedSubgraph(Unique):
     """Nodes that one provider runs as a unit."""
 
-    ep_name = attribute("provider", "The provider's name.")
+    ep_name: Final[str] = attribute("provider", "The provider's name.")
 
     def get_nodes(self) -> list[OrtEpAssignedNode]:
         """The nodes."""

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
 from weakref import ref
 
 import zrt
@@ -23,6 +23,13 @@ from zrt.onnxruntime.enums import (
 )
 from zrt.onnxruntime.wrapper import NotPickled, Wrapper
 from zrt.types import LogSeverity
+
+Kind = TypeVar("Kind")
+
+# From the devices, the model's metadata, metadata of the run time and the largest number of devices to the selection.
+Delegate: TypeAlias = (
+    "Callable[[list[ort.OrtEpDevice], dict[str, str], dict[str, str], int], Sequence[ort.OrtEpDevice]]"
+)
 
 # The most devices that ONNX Runtime takes from a delegate.
 MOST_DEVICES = 8
@@ -44,38 +51,42 @@ _CONVERTERS: dict[type, Callable[[Any, str], Any]] = {
 }
 
 
-class Setting:
+class Setting(Generic[Kind]):
     """A property of options: its default value, whose type all values have, and its meaning."""
 
-    def __init__(self, default: Any, doc: str) -> None:
-        self.default = default
+    def __init__(self, default: Kind, doc: str) -> None:
+        self.default: Kind = default
         self.__doc__ = doc
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
-    def __get__(self, options: Any, owner: type) -> Any:
+    @overload
+    def __get__(self, options: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, options: Settings, owner: type) -> Kind: ...
+    def __get__(self, options: Settings | None, owner: type) -> Any:
         return self if options is None else options._values.get(self.name, self.default)
 
-    def __set__(self, options: Any, value: Any) -> None:
+    def __set__(self, options: Settings, value: Kind) -> None:
         subject, kind = f"{type(options).__name__}.{self.name}", type(self.default)
         convert = _CONVERTERS.get(kind)
         options._values[self.name] = convert(value, subject) if convert else conversions.instance(value, kind, subject)
         options._changed()
 
 
-class _Level(Setting):
+class _Level(Setting[GraphOptimizationLevel]):
     """The level of graph optimization: a member without a name leaves it as it is."""
 
-    def __set__(self, options: Any, value: Any) -> None:
+    def __set__(self, options: Settings, value: GraphOptimizationLevel) -> None:
         if not isinstance(value, GraphOptimizationLevel) or value in GraphOptimizationLevel.__members__.values():
             super().__set__(options, value)
 
 
-class _Terminate(Setting):
+class _Terminate(Setting[bool]):
     """The switch of `RunOptions`, which also ends the runs that have begun."""
 
-    def __set__(self, options: Any, value: Any) -> None:
+    def __set__(self, options: Any, value: bool) -> None:
         wanted = conversions.boolean(value, "RunOptions.terminate")
         options._values[self.name] = wanted
         for reference in list(options._runs.values()):
@@ -89,11 +100,11 @@ class Settings(NotPickled):
 
     __slots__ = ("_converted", "_entries", "_state", "_values")
 
-    log_severity_level = Setting(
+    log_severity_level: Setting[int] = Setting(
         -1, "The lowest severity that is logged, from 0 (verbose) to 4 (fatal); -1: the default."
     )
-    log_verbosity_level = Setting(0, "How detailed the verbose log is, in debug builds.")
-    logid = Setting("", "The name of the session or of the runs in log lines.")
+    log_verbosity_level: Setting[int] = Setting(0, "How detailed the verbose log is, in debug builds.")
+    logid: Setting[str] = Setting("", "The name of the session or of the runs in log lines.")
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -162,19 +173,25 @@ class SessionOptions(Settings):
         "_weights",
     )
 
-    enable_cpu_mem_arena = Setting(True, "Whether the CPU's allocator keeps freed memory.")
-    enable_mem_pattern = Setting(True, "Whether memory is planned from the inputs' shapes.")
-    enable_mem_reuse = Setting(True, "Whether intermediate values share memory.")
-    enable_profiling = Setting(False, "Whether the session writes a profile.")
-    execution_mode = Setting(ExecutionMode.ORT_SEQUENTIAL, "Whether nodes run one after another or in parallel.")
-    execution_order = Setting(ExecutionOrder.DEFAULT, "The order in which nodes run.")
-    graph_optimization_level = _Level(GraphOptimizationLevel.ORT_ENABLE_ALL, "How much the graph is rewritten at load.")
-    inter_op_num_threads = Setting(0, "Threads between nodes; 0: one for each core.")
-    intra_op_num_threads = Setting(0, "Threads within a node; 0: one for each core.")
-    optimized_model_filepath = Setting("", "The file to which the optimized model is written.")
-    profile_file_prefix = Setting("onnxruntime_profile_", "How the path of the profile begins; the time follows.")
-    use_deterministic_compute = Setting(False, "Whether kernels compute the same bits each time.")
-    use_per_session_threads = Setting(
+    enable_cpu_mem_arena: Setting[bool] = Setting(True, "Whether the CPU's allocator keeps freed memory.")
+    enable_mem_pattern: Setting[bool] = Setting(True, "Whether memory is planned from the inputs' shapes.")
+    enable_mem_reuse: Setting[bool] = Setting(True, "Whether intermediate values share memory.")
+    enable_profiling: Setting[bool] = Setting(False, "Whether the session writes a profile.")
+    execution_mode: Setting[ExecutionMode] = Setting(
+        ExecutionMode.ORT_SEQUENTIAL, "Whether nodes run one after another or in parallel."
+    )
+    execution_order: Setting[ExecutionOrder] = Setting(ExecutionOrder.DEFAULT, "The order in which nodes run.")
+    graph_optimization_level: Setting[GraphOptimizationLevel] = _Level(
+        GraphOptimizationLevel.ORT_ENABLE_ALL, "How much the graph is rewritten at load."
+    )
+    inter_op_num_threads: Setting[int] = Setting(0, "Threads between nodes; 0: one for each core.")
+    intra_op_num_threads: Setting[int] = Setting(0, "Threads within a node; 0: one for each core.")
+    optimized_model_filepath: Setting[str] = Setting("", "The file to which the optimized model is written.")
+    profile_file_prefix: Setting[str] = Setting(
+        "onnxruntime_profile_", "How the path of the profile begins; the time follows."
+    )
+    use_deterministic_compute: Setting[bool] = Setting(False, "Whether kernels compute the same bits each time.")
+    use_per_session_threads: Setting[bool] = Setting(
         True, "Whether the session has threads of its own; False: it uses the global ones."
     )
 
@@ -187,7 +204,7 @@ class SessionOptions(Settings):
         self._libraries: list[str | os.PathLike[str]] = []
         self._policy: Any = None
         self._providers: list[Any] = []
-        self._weights: dict[str, Any] = {}
+        self._weights: dict[str, ort.OrtValue] = {}
         # The names of weights that models may have, and of those that a model must have.
         self._optional: set[str] = set()
         self._required: set[str] = set()
@@ -223,7 +240,7 @@ class SessionOptions(Settings):
         self._libraries.append(file)
         self._changed()
 
-    def add_initializer(self, name: str, value: Any, /) -> None:
+    def add_initializer(self, name: str, value: ort.OrtValue, /) -> None:
         """Give sessions a weight, which replaces that of a model which has one of this name.
 
         `value` is an `OrtValue`. Sessions borrow its memory.
@@ -234,7 +251,7 @@ class SessionOptions(Settings):
             raise RuntimeError("The provided Python object must be an OrtValue")
         self._add_weights([text], [value], self._optional)
 
-    def add_external_initializers(self, names: list[str], values: list[Any], /) -> None:
+    def add_external_initializers(self, names: list[str], values: list[ort.OrtValue], /) -> None:
         """Give sessions the weights that the model has in external files; a model must have all of the names."""
         subject = "SessionOptions.add_external_initializers"
         conversions.instance(names, list, subject)
@@ -309,7 +326,7 @@ class SessionOptions(Settings):
             raise errors.failure(2, f"{subject}: {rule!r} is no policy")
         self._policy = zrt.DevicePolicy(rule.value)
 
-    def set_provider_selection_policy_delegate(self, delegate: Callable[..., Any] | None, /) -> None:
+    def set_provider_selection_policy_delegate(self, delegate: Delegate | None, /) -> None:
         """Let a function choose among the devices; None ends that.
 
         It is called with the devices, the model's metadata, metadata of the run time and the largest number of
@@ -409,8 +426,10 @@ class RunOptions(Settings):
 
     __slots__ = ("_adapters", "_runs")
 
-    only_execute_path_to_fetches = Setting(False, "Whether nodes that no fetched output needs are left out.")
-    terminate = _Terminate(False, "True ends all runs with these options, and refuses new ones.")
+    only_execute_path_to_fetches: Setting[bool] = Setting(
+        False, "Whether nodes that no fetched output needs are left out."
+    )
+    terminate: Setting[bool] = _Terminate(False, "True ends all runs with these options, and refuses new ones.")
 
     def __init__(self) -> None:
         super().__init__()

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._native.library import library
 from zrt.environment import provider_libraries
@@ -17,6 +17,10 @@ from zrt.providers.base import available_providers, lacking
 if TYPE_CHECKING:
     from zrt.environment.devices import EpDevice
     from zrt.session.session import Session
+
+# Names, and pairs of a name and its options; the options of providers that are names alone.
+Providers: TypeAlias = "Sequence[str | tuple[str, dict[str, Any]]]"
+ProviderOptions: TypeAlias = "Sequence[dict[str, Any]]"
 
 CPU = "CPUExecutionProvider"
 
@@ -91,8 +95,8 @@ def strict() -> bool:
 
 
 def check_and_normalize_provider_args(
-    providers: Sequence[Any] | None,
-    provider_options: Sequence[Any] | None,
+    providers: Providers | None,
+    provider_options: ProviderOptions | None,
     available_provider_names: Sequence[str],
 ) -> tuple[list[str], list[dict[str, str]]]:
     """The names of the providers, each once, and the options of each one as strings.
@@ -149,13 +153,13 @@ def _named(providers: Any) -> set[Any]:
     return {each[0] if isinstance(each, tuple) else each for each in providers or ()}
 
 
-def check_rivals(providers: Any) -> None:
+def check_rivals(providers: Providers | None) -> None:
     """Raises `ValueError` for two providers that no session can have together."""
     if _named(providers).issuperset(_RIVALS):
         raise ValueError(f"Cannot enable both '{_RIVALS[0]}' and '{_RIVALS[1]}' in the same session.")
 
 
-def fallback_for(providers: Any, available: Sequence[str]) -> list[str]:
+def fallback_for(providers: Providers | None, available: Sequence[str]) -> list[str]:
     """The providers to fall back to: with TensorRT those of CUDA too, if both were given."""
     rival = next((name for name in reversed(_RIVALS) if name in available), None)
     cuda = "CUDAExecutionProvider"

@@ -7,8 +7,9 @@ arrays that they are given, as those of the official package do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,10 @@ from zrt.onnxruntime import conversions
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
+
+Answer = TypeVar("Answer")
+# The arrays of the results and of the weights, the size of a block, N, K, and whether it is symmetric.
+Quantize = Callable[[Array, Array, Array, Array, int, int, int, bool], Answer]
 
 BLOCK_SIZES = (16, 32, 64, 128, 256)
 
@@ -52,7 +57,7 @@ _NF4_LIMITS = np.array(
 )
 
 
-def pack_fp4_weights_for_cuda_moe_gemm(q_weights: Any, N: int, K: int) -> Bytes:  # noqa: N803
+def pack_fp4_weights_for_cuda_moe_gemm(q_weights: Array, N: int, K: int) -> Bytes:  # noqa: N803
     """Transpose a matrix of FP4 codes, [N, K / 2] bytes with two codes of a row each, to [K, N / 2], as one row.
 
     The first code of a pair is in the low bits, before and after. Raises `ValueError` for odd sizes and for another
@@ -71,7 +76,7 @@ def pack_fp4_weights_for_cuda_moe_gemm(q_weights: Any, N: int, K: int) -> Bytes:
 
 
 def quantize_matmul_bnb4(
-    target: Any, weights: Any, largest: Any, block_size: int, kind: int, columns: int, rows: int, /
+    target: Array, weights: Array, largest: Array, block_size: int, kind: int, columns: int, rows: int, /
 ) -> None:
     """Quantize `weights`, [columns, rows] in memory, to the codes of bitsandbytes, in blocks of following elements.
 
@@ -104,10 +109,10 @@ def quantize_matmul_bnb4(
 
 def _by_column(
     bits: int,
-    target: Any,
-    weights: Any,
-    scales: Any,
-    zeros: Any,
+    target: Array,
+    weights: Array,
+    scales: Array,
+    zeros: Array,
     block_size: int,
     columns: int,
     rows: int,
@@ -141,10 +146,10 @@ def _by_column(
 
 def _by_row(
     bits: int,
-    target: Any,
-    weights: Any,
-    scales: Any,
-    zeros: Any,
+    target: Array,
+    weights: Array,
+    scales: Array,
+    zeros: Array,
     block_size: int,
     columns: int,
     rows: int,
@@ -174,11 +179,11 @@ def _by_row(
     return even
 
 
-quantize_matmul_2bits = partial(_by_column, 2)
-quantize_matmul_4bits = partial(_by_column, 4)
-quantize_matmul_8bits = partial(_by_column, 8)
-quantize_qdq_matmul_2bits = partial(_by_row, 2)
-quantize_qdq_matmul_4bits = partial(_by_row, 4)
+quantize_matmul_2bits: Quantize[None] = partial(_by_column, 2)
+quantize_matmul_4bits: Quantize[None] = partial(_by_column, 4)
+quantize_matmul_8bits: Quantize[None] = partial(_by_column, 8)
+quantize_qdq_matmul_2bits: Quantize[bool] = partial(_by_row, 2)
+quantize_qdq_matmul_4bits: Quantize[bool] = partial(_by_row, 4)
 
 
 def _quantized(bits: int, matrix: Array, size: int, symmetric: bool, sum_first: bool) -> tuple[Bytes, Array, Bytes]:

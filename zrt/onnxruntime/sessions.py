@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Thread, get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
@@ -21,10 +21,17 @@ from zrt.errors import ArgumentError, ModelError, OrtError, ProviderError, Unsup
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import conversions, errors, feeds, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg, model_metadata
+from zrt.onnxruntime.wrapper import accessors
 from zrt.session.call import run_feeds
 from zrt.session.session import Session as ZrtSession
 from zrt.types import ExecutionMode
 from zrt.values import SparseTensor, Value
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zrt.onnxruntime.provider_args import ProviderOptions, Providers
+    from zrt.onnxruntime.values import OrtValueVector
 
 _WEBGPU = "WebGpuExecutionProvider"
 _DISABLED = "optimization.disable_specified_optimizers"
@@ -48,7 +55,7 @@ class Session:
     _fallback_providers: list[str]
 
     def __init__(self, enable_fallback: bool = True) -> None:
-        self._options: Any = None
+        self._options: ort.SessionOptions | None = None
         self._enable_fallback = enable_fallback
 
     @property
@@ -77,7 +84,7 @@ class Session:
     def _model_meta(self) -> ModelMetadata:
         return model_metadata(self._session.metadata)
 
-    def get_session_options(self) -> Any:
+    def get_session_options(self) -> ort.SessionOptions:
         """The options of the session, as a `SessionOptions` of its own."""
         if self._options is None:
             self._options = ort.SessionOptions()
@@ -99,15 +106,15 @@ class Session:
         """The text that the model's author wrote into it."""
         return self._model_meta
 
-    def get_input_memory_infos(self) -> Sequence[Any]:
+    def get_input_memory_infos(self) -> Sequence[ort.OrtMemoryInfo]:
         """The memory from which the session reads each input, as `OrtMemoryInfo`."""
         return [ort.OrtMemoryInfo._of(port.memory._resolved()) for port in self._session.placement().inputs]
 
-    def get_output_memory_infos(self) -> Sequence[Any]:
+    def get_output_memory_infos(self) -> Sequence[ort.OrtMemoryInfo]:
         """The memory into which the session writes each output, as `OrtMemoryInfo`."""
         return [ort.OrtMemoryInfo._of(port.memory._resolved()) for port in self._session.placement().outputs]
 
-    def get_input_epdevices(self) -> Sequence[Any]:
+    def get_input_epdevices(self) -> Sequence[ort.OrtEpDevice | None]:
         """The device that reads each input, as `OrtEpDevice`; None where ONNX Runtime does not know it."""
         devices = [port.device for port in self._session.placement().inputs]
         return [None if device is None else ort.OrtEpDevice._of(device) for device in devices]
@@ -120,7 +127,7 @@ class Session:
         """The options of each provider."""
         return self._provider_options
 
-    def get_provider_graph_assignment_info(self) -> Sequence[Any]:
+    def get_provider_graph_assignment_info(self) -> Sequence[ort.OrtEpAssignedSubgraph]:
         """The subgraphs that each provider runs.
 
         The session records them if its options have the entry "session.record_ep_graph_assignment_info" of value "1".
@@ -133,16 +140,19 @@ class Session:
         return [ort.OrtEpAssignedSubgraph._of(subgraph) for subgraph in subgraphs]
 
     # The names of the extension module's session.
-    _sess_options = session_options = property(get_session_options)
-    inputs_meta = property(get_inputs)
-    outputs_meta = property(get_outputs)
-    overridable_initializers = property(get_overridable_initializers)
-    model_meta = property(get_modelmeta)
-    input_meminfos = property(get_input_memory_infos)
-    output_meminfos = property(get_output_memory_infos)
-    input_epdevices = property(get_input_epdevices)
+    _sess_options = accessors(get_session_options)
+    session_options: Final[ort.SessionOptions] = accessors(get_session_options)
+    inputs_meta: Final[Sequence[NodeArg]] = accessors(get_inputs)
+    outputs_meta: Final[Sequence[NodeArg]] = accessors(get_outputs)
+    overridable_initializers: Final[Sequence[NodeArg]] = accessors(get_overridable_initializers)
+    model_meta: Final[ModelMetadata] = accessors(get_modelmeta)
+    input_meminfos: Final[Sequence[ort.OrtMemoryInfo]] = accessors(get_input_memory_infos)
+    output_meminfos: Final[Sequence[ort.OrtMemoryInfo]] = accessors(get_output_memory_infos)
+    input_epdevices: Final[Sequence[ort.OrtEpDevice | None]] = accessors(get_input_epdevices)
 
-    def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
+    def set_providers(
+        self, providers: Providers | None = None, provider_options: ProviderOptions | None = None
+    ) -> None:
         """Loads the model again, on other providers; the arguments are those of `InferenceSession`.
 
         If that fails, the session stays as it was.
@@ -187,7 +197,12 @@ class Session:
             self.disable_fallback()
             return work()
 
-    def run(self, output_names: Any, input_feed: Any, run_options: Any = None) -> Any:
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: ort.RunOptions | None = None,
+    ) -> list[Any]:
         """One inference: the outputs in the order of `output_names`, or all if that is None or empty.
 
         `input_feed` has an array, a list or an `OrtValue` for each input, by name. Results are arrays; those of other
@@ -249,7 +264,12 @@ class Session:
             raise errors.translate(error, code=2) from error
 
     def run_async(
-        self, output_names: Any, input_feed: Any, callback: Any, user_data: Any, run_options: Any = None
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], object] | None,
+        user_data: object,
+        run_options: ort.RunOptions | None = None,
     ) -> None:
         """Starts a run and returns; at its end a thread calls ``callback(results, user_data, error)``.
 
@@ -263,6 +283,20 @@ class Session:
         if callback is not None:
             future.add_done_callback(partial(_call_back, callback, user_data, get_ident()))
 
+    @overload
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, ort.OrtValue],
+        run_options: ort.RunOptions | None = None,
+    ) -> list[ort.OrtValue]: ...
+    @overload
+    def run_with_ort_values(
+        self,
+        output_names: Mapping[str, ort.OrtValue],
+        input_dict_ort_values: Sequence[str] | None,
+        run_options: ort.RunOptions | None = None,
+    ) -> OrtValueVector: ...
     def run_with_ort_values(self, output_names: Any, input_dict_ort_values: Any, run_options: Any = None) -> Any:
         """`run` over an `OrtValue` for each input; returns an `OrtValue` for each output."""
         if isinstance(output_names, Mapping):
@@ -274,7 +308,13 @@ class Session:
         return [ort.OrtValue._of(each) for each in self._retried(lambda: self._run_values(names, values, run_options))]
 
     def run_with_ortvaluevector(
-        self, run_options: Any, feed_names: Any, feeds: Any, fetch_names: Any, fetches: Any, fetch_devices: Any
+        self,
+        run_options: ort.RunOptions,
+        feed_names: Sequence[str],
+        feeds: OrtValueVector,
+        fetch_names: Sequence[str],
+        fetches: OrtValueVector,
+        fetch_devices: Sequence[ort.OrtDevice],
     ) -> None:
         """A run over an `OrtValueVector`: `feeds` for the `feed_names`, and results into `fetches`.
 
@@ -307,7 +347,12 @@ class Session:
                 fetches.push_back(output)
 
     def create_ortvalue_from_shape_and_type(
-        self, shape: Sequence[int], element_type: Any, device_type: Any, device_id: int = 0, vendor_id: int = -1
+        self,
+        shape: Sequence[int],
+        element_type: npt.DTypeLike | int,
+        device_type: str | ort.OrtDevice,
+        device_id: int = 0,
+        vendor_id: int = -1,
     ) -> ort.OrtValue:
         """An `OrtValue` of undefined content from the session's allocator for a device; it keeps the session alive.
 
@@ -354,7 +399,7 @@ class Session:
         """A new `IOBinding` of this session."""
         return ort.IOBinding(self)
 
-    def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: Any = None) -> None:
+    def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: ort.RunOptions | None = None) -> None:
         """A run over the inputs and outputs that `iobinding` has bound."""
         iobinding._run(None if run_options is None else _options(run_options, "run_options"), self)
 
@@ -390,9 +435,9 @@ class InferenceSession(Session):
     def __init__(
         self,
         path_or_bytes: str | bytes | os.PathLike[str],
-        sess_options: Any = None,
-        providers: Sequence[Any] | None = None,
-        provider_options: Sequence[dict[Any, Any]] | None = None,
+        sess_options: ort.SessionOptions | None = None,
+        providers: Providers | None = None,
+        provider_options: ProviderOptions | None = None,
         **kwargs: Any,
     ) -> None:
         """Loads a model from its path or its bytes.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,11 @@ from zrt.onnxruntime.wrapper import Wrapper
 from zrt.types import SparseFormat
 from zrt.values import Value
 from zrt.values.sparse import SparseTensor as Content
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array = np.ndarray[Any, Any]
 
 _DEVICE_NAMES = {"Hip": "gpu"}
 
@@ -31,7 +37,9 @@ def device_name(value: Value) -> str:
 class SparseCooView(Wrapper):
     """The indices of a sparse tensor in the format COO."""
 
-    def indices(self) -> Any:
+    _wrapped: Content
+
+    def indices(self) -> Array:
         """The position of each value: [n] in the flattened tensor, or [n, 2] with rows and columns."""
         return self._wrapped.indices
 
@@ -39,25 +47,31 @@ class SparseCooView(Wrapper):
 class SparseCsrView(Wrapper):
     """The indices of a sparse matrix in the format CSR."""
 
-    def inner(self) -> Any:
+    _wrapped: Content
+
+    def inner(self) -> Array:
         """The column of each value."""
         return self._wrapped.indices
 
-    def outer(self) -> Any:
+    def outer(self) -> Array:
         """The place in `inner` at which each row begins, and the end of the last."""
-        return self._wrapped.indptr
+        return self._wrapped.indptr  # type: ignore[return-value]
 
 
 class SparseBlockSparseView(Wrapper):
     """The indices of a sparse matrix of blocks."""
 
-    def indices(self) -> Any:
+    _wrapped: Content
+
+    def indices(self) -> Array:
         """The rows and columns of the blocks, counted in blocks."""
         return self._wrapped.indices
 
 
 class SparseTensor(Wrapper):
     """A tensor that is mostly zeros: its values and their places."""
+
+    _wrapped: Value
 
     def __init__(self, sparse_tensor: SparseTensor) -> None:
         """A second object for the same tensor."""
@@ -73,7 +87,9 @@ class SparseTensor(Wrapper):
         return self
 
     @staticmethod
-    def sparse_coo_from_numpy(dense_shape: Any, values: Any, coo_indices: Any, ort_device: OrtDevice) -> SparseTensor:
+    def sparse_coo_from_numpy(
+        dense_shape: Sequence[int], values: Array, coo_indices: npt.ArrayLike, ort_device: OrtDevice
+    ) -> SparseTensor:
         """A tensor in the format COO.
 
         `values` is [n]. `coo_indices`, of int64, is [n] with places in the flattened tensor, or [n, 2] (or flat, 2n)
@@ -86,7 +102,11 @@ class SparseTensor(Wrapper):
 
     @staticmethod
     def sparse_csr_from_numpy(
-        dense_shape: Any, values: Any, inner_indices: Any, outer_indices: Any, ort_device: OrtDevice
+        dense_shape: Sequence[int],
+        values: Array,
+        inner_indices: npt.ArrayLike,
+        outer_indices: npt.ArrayLike,
+        ort_device: OrtDevice,
     ) -> SparseTensor:
         """A matrix in the format CSR.
 
@@ -100,12 +120,14 @@ class SparseTensor(Wrapper):
         return _sparse(SparseFormat.CSR, dense_shape, values, inner, outer, ort_device)
 
     @staticmethod
-    def blocksparse_from_numpy(dense_shape: Any, values: Any, indices: Any, ort_device: OrtDevice, /) -> SparseTensor:
+    def blocksparse_from_numpy(
+        dense_shape: Sequence[int], values: Array, indices: npt.ArrayLike, ort_device: OrtDevice, /
+    ) -> SparseTensor:
         """A matrix of blocks: the dense shape, values [height, width, n], the blocks' rows and columns, the device."""
         blocks = _indices(indices, np.int32, "indices")
         return _sparse(SparseFormat.BLOCK_SPARSE, dense_shape, values, blocks, None, ort_device)
 
-    def values(self) -> Any:
+    def values(self) -> Array:
         """The values as a read-only view of their memory; strings as a new array."""
         values = self._wrapped.sparse().values
         values.flags.writeable = values.dtype.hasobject
@@ -123,10 +145,12 @@ class SparseTensor(Wrapper):
         """The indices of blocks; raises `RuntimeError` for another format."""
         return SparseBlockSparseView._of(self._content(SparseFormat.BLOCK_SPARSE))
 
-    get_coo_data, get_csrc_data, get_blocksparse_data = as_coo_view, as_csrc_view, as_blocksparse_view
+    get_coo_data = as_coo_view
+    get_csrc_data = as_csrc_view
+    get_blocksparse_data = as_blocksparse_view
 
     def _content(self, form: SparseFormat) -> Content:
-        content: Content = self._wrapped.sparse()
+        content = self._wrapped.sparse()
         if content.format is not form:
             raise RuntimeError(f"the sparse tensor has the format {self.format().name}, not {form.name}")
         return content
@@ -153,7 +177,7 @@ class SparseTensor(Wrapper):
         return device_name(self._wrapped)
 
 
-def _indices(places: Any, dtype: type[np.signedinteger[Any]], subject: str) -> np.ndarray[Any, Any]:
+def _indices(places: Any, dtype: type[np.signedinteger[Any]], subject: str) -> Array:
     try:
         return np.asarray(places).astype(dtype)
     except ValueError as error:

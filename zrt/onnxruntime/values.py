@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from zrt.onnxruntime.wrapper import NotPickled
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
 from zrt.values import Value, copy
 from zrt.values.value import at_address
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # The kinds of dtypes that are numbers: bool, int, unsigned, float and complex.
 _NUMBERS = "biufc"
@@ -47,7 +50,7 @@ def element_type_of(dtype: np.dtype[Any]) -> ElementType:
     return tensor_type(dtype)
 
 
-def element_type(kind: Any) -> ElementType:
+def element_type(kind: npt.DTypeLike | int) -> ElementType:
     """The element type of numbers, of a number of ``TensorProto.DataType`` or of anything that numpy reads as a dtype.
 
     Raises `RuntimeError` for strings and for unknown types.
@@ -106,7 +109,7 @@ class OrtValue(NotPickled):
     _content: Value | None
     """The value, once something needs it. Without an array, None stands for an optional value without content."""
 
-    def __init__(self, ortvalue: OrtValue, numpy_obj: Any = None, session: Any = None) -> None:
+    def __init__(self, ortvalue: OrtValue, numpy_obj: object = None, session: object = None) -> None:
         """A second object for the same value; each keeps its memory alive, so the other arguments are not needed."""
         if not isinstance(ortvalue, OrtValue):
             raise ValueError(f"ortvalue: expected an OrtValue, got {type(ortvalue).__name__}")
@@ -168,7 +171,11 @@ class OrtValue(NotPickled):
 
     @staticmethod
     def ortvalue_from_numpy(
-        numpy_obj: np.ndarray[Any, Any], /, device_type: Any = "cpu", device_id: int = 0, vendor_id: int = -1
+        numpy_obj: np.ndarray[Any, Any],
+        /,
+        device_type: str | OrtDevice = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
     ) -> OrtValue:
         """A tensor from an array of numbers.
 
@@ -212,8 +219,8 @@ class OrtValue(NotPickled):
     @staticmethod
     def ortvalue_from_shape_and_type(
         shape: Sequence[int],
-        element_type: Any,
-        device_type: Any = "cpu",
+        element_type: npt.DTypeLike | int,
+        device_type: str | OrtDevice = "cpu",
         device_id: int = 0,
         vendor_id: int = -1,
         memory_info: OrtMemoryInfo | None = None,
@@ -233,7 +240,9 @@ class OrtValue(NotPickled):
         return OrtValue.ortvalue_from_shape_and_type_for_memory_info(shape, element_type, memory_info)
 
     @staticmethod
-    def ortvalue_from_shape_and_type_for_memory_info(shape: Any, element_type: Any, memory: Any, /) -> OrtValue:
+    def ortvalue_from_shape_and_type_for_memory_info(
+        shape: Sequence[int], element_type: npt.DTypeLike | int, memory: OrtMemoryInfo, /
+    ) -> OrtValue:
         """The same, from the shared allocator of a memory."""
         info = conversions.instance(memory, OrtMemoryInfo, "memory_info")._to_zrt()
         allocator = current().shared_allocator(info)
@@ -255,7 +264,7 @@ class OrtValue(NotPickled):
             raise RuntimeError("the OrtValue is no sparse tensor; data_type() tells its type")
         return SparseTensor._of(self._to_zrt())
 
-    def update_inplace(self, data: Any) -> None:
+    def update_inplace(self, data: np.ndarray[Any, Any] | OrtValue) -> None:
         """Writes the content of an array of numbers, or of another value, into this value's own memory."""
         if isinstance(data, OrtValue):
             self._copy_from(data)
@@ -348,7 +357,7 @@ class OrtValue(NotPickled):
         value = self._content
         return value is not None and value.kind is ValueKind.SEQUENCE and value.key_type is ElementType.UNDEFINED
 
-    def numpy(self) -> Any:
+    def numpy(self) -> np.ndarray[Any, Any]:
         """The tensor as an array: of numbers over its memory, which the array keeps alive; of strings a copy.
 
         Raises `RuntimeError` for a value that is no tensor, and for types that numpy lacks.
@@ -361,7 +370,7 @@ class OrtValue(NotPickled):
         array = on_host(value).numpy()
         return array.view(np.uint8) if value.element_type is AS_BYTES else array
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         array = self.numpy()
         if copy is not None:
             return np.array(array, dtype=dtype, copy=copy)
@@ -433,7 +442,15 @@ class OrtValueVector(NotPickled):
         value = dlpack_tensor
         self._values.append(value if isinstance(value, OrtValue) else OrtValue.from_dlpack(value, is_bool_tensor))
 
-    def push_back_batch(self, owners: Any, addresses: Any, types: Any, shapes: Any, devices: Any, /) -> None:
+    def push_back_batch(
+        self,
+        owners: Sequence[object],
+        addresses: Sequence[int],
+        types: Sequence[npt.DTypeLike],
+        shapes: Sequence[Sequence[int]],
+        devices: Sequence[OrtDevice],
+        /,
+    ) -> None:
         """Appends tensors over the memory of others: the owners, addresses, numpy types, shapes and devices."""
         places = conversions.integers(addresses, "addresses")
         sizes = conversions.elements(shapes, "shapes", conversions.dims)
@@ -534,7 +551,7 @@ def over_address(
     return OrtValue._of(at_address(address, tuple(shape), element, memory, owner))
 
 
-def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: Any = None) -> None:
+def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: OrtSyncStream | None = None) -> None:
     """Copies each tensor of `src` into the one at the same place of `dst`, on a device's `stream` or with None."""
     sources, targets = ([value._get_c_value()._tensor() for value in values] for values in (src, dst))
     if not sources or len(sources) != len(targets):

@@ -55,3 +55,8 @@ def attribute(path: str, doc: str, convert: Callable[[Any], Any] = lambda value:
     """A property of a `Wrapper`: the attribute with this path of the object of zrt's, converted."""
     read = attrgetter(f"_wrapped.{path}")
     return property(lambda self: convert(read(self)), doc=doc)
+
+
+def accessors(read: Callable[[Any], object], write: Callable[[Any, Any], None] | None = None) -> Any:
+    """A property over methods; its annotation says the type of the values."""
+    return property(read, write)

@@ -217,7 +217,7 @@ class Selection(DefaultSelection):
         if self._policy is not None:
             # The recorded assignment is the only source of the chosen providers.
             node_assignment.record(options)
-        self.captures = self._enables_capture(options)
+        self.captures: bool = self._enables_capture(options)
         return options.holding(libraries)
 
     def _enables_capture(self, options: PoolOptions) -> bool:

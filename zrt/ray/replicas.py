@@ -16,8 +16,6 @@ from zrt.serving.asgi import Application
 if TYPE_CHECKING:
     from ray import serve
 
-public = public_in("zrt.ray")
-
 GRACE_S = 30.0
 
 # Ray's own default leaves a dead replica for 10 seconds.
@@ -27,7 +25,7 @@ HEALTH_PERIOD_S = 2.0
 MAX_BYTES = 64 << 20
 
 
-@public
+@public_in("zrt.ray")
 def deployment(
     application: Application,
     *,

@@ -48,8 +48,8 @@ class ArrowSource:
                 convert = pyarrow.csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=NULLS)
                 form = datasets.CsvFileFormat(convert_options=convert)
             self._dataset = datasets.dataset(path, format=form)
-            self.names = list(self._dataset.schema.names)
-            self.files = [Path(file) for file in self._dataset.files]
+            self.names: list[str] = list(self._dataset.schema.names)
+            self.files: list[Path] = [Path(file) for file in self._dataset.files]
 
     @cached_property
     def rows(self) -> int:

@@ -41,7 +41,7 @@ class Pace:
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
-        self.rows = batch
+        self.rows: int = batch
 
     def ran(self, rows: int, seconds: float) -> None:
         """Learns from a block of that many rows."""

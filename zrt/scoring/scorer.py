@@ -39,10 +39,10 @@ class Scorer:
             if info.kind is not ValueKind.TENSOR:
                 raise UnsupportedError(f"output {info.name!r} is no tensor")
         self._divisible = not sizes
-        self.batch = sizes.pop() if sizes else batch
+        self.batch: int = sizes.pop() if sizes else batch
         if self.batch < 1:
             raise UnsupportedError("the model takes batches of 0 rows")
-        self.wanted = tuple(
+        self.wanted: tuple[Wanted, ...] = tuple(
             Wanted(
                 info.name,
                 info.element_type.dtype,
@@ -51,7 +51,7 @@ class Scorer:
             for info in session.inputs
         )
         infos = (*session.inputs, *session.outputs)
-        self.outputs = tuple(session.output_names)
+        self.outputs: tuple[str, ...] = tuple(session.output_names)
         self._plain = all(info.element_type.dtype.kind != "O" for info in infos)
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:

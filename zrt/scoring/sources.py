@@ -117,7 +117,7 @@ class NumpySource:
     """A ``.npy`` file is one column without a name, a ``.npz`` file a column for each of its arrays."""
 
     def __init__(self, path: Path, kind: str) -> None:
-        self.files = [path]
+        self.files: list[Path] = [path]
         if kind == "npy":
             with reading(path, *UNREADABLE):
                 self._arrays: dict[str, Array] = {"": np.lib.format.open_memmap(path, mode="r")}
@@ -130,8 +130,8 @@ class NumpySource:
         }
         if None in counts.values() or len(set(counts.values())) != 1:
             raise FileError(f"{str(path)!r}: its arrays do not all have the same number of rows: {counts}")
-        self.names = list(self._arrays)
-        self.rows = len(next(iter(self._arrays.values())))
+        self.names: list[str] = list(self._arrays)
+        self.rows: int = len(next(iter(self._arrays.values())))
         # A .npz file is read as a whole.
         self._piece_rows = PIECE_ROWS if kind == "npy" else max(1, self.rows)
 

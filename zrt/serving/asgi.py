@@ -26,15 +26,13 @@ Scope: TypeAlias = "MutableMapping[str, Any]"
 Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
 Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
 
-public = public_in("zrt.serving")
-
 # The packages that every server needs; uvicorn is one of several servers.
 NEEDED = ("starlette", "prometheus_client")
 
 ONLY_VERSION = "1"
 
 
-@public
+@public_in("zrt.serving")
 class Application:
     """An ASGI application that answers requests of the Open Inference Protocol; `application` makes one.
 
@@ -106,7 +104,7 @@ class Application:
         return f"Application({', '.join(self._models)})"
 
 
-@public
+@public_in("zrt.serving")
 def application(
     models: Mapping[str, Served | Mapping[str, Served]],
     *,

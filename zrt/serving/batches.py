@@ -14,7 +14,7 @@ from zrt.serving.request_error import UNAVAILABLE, RequestError
 
 Results: TypeAlias = "dict[str, Array]"
 
-clock = time.perf_counter
+clock: Callable[[], float] = time.perf_counter
 
 
 class Job:
@@ -34,13 +34,13 @@ class Job:
         rows: int = 1,
         key: Hashable = None,
     ) -> None:
-        self.feeds = feeds
-        self.finish = finish
-        self.future = future
-        self.rows = rows
-        self.key = key
+        self.feeds: dict[str, Array] = feeds
+        self.finish: Callable[[Results], Any] = finish
+        self.future: asyncio.Future[Any] = future
+        self.rows: int = rows
+        self.key: Hashable = key
         """Jobs with equal keys may share a run; None for a job that shares none."""
-        self.arrived = clock()
+        self.arrived: float = clock()
 
 
 class Group:
@@ -50,7 +50,7 @@ class Group:
 
     def __init__(self) -> None:
         self.jobs: deque[Job] = deque()
-        self.rows = 0
+        self.rows: int = 0
 
 
 class Batches:

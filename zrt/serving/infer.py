@@ -23,7 +23,7 @@ from zrt.serving.parse import InferRequest, parse, timeout
 from zrt.serving.request_error import BAD_REQUEST, FAILED, UNAVAILABLE, RequestError
 from zrt.serving.settings import Settings
 
-logger = logging.getLogger("zrt.serving")
+logger: logging.Logger = logging.getLogger("zrt.serving")
 
 JSON_SIZE = "Inference-Header-Content-Length"
 TIMEOUT = "Inference-Timeout"

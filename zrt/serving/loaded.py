@@ -19,8 +19,8 @@ class Loaded:
     """Every version of every model, loaded and with its threads."""
 
     def __init__(self, sources: Sources, settings: Settings) -> None:
-        self.metrics = Metrics()
-        self.closed = False
+        self.metrics: Metrics = Metrics()
+        self.closed: bool = False
         self._models = {
             name: {
                 version: ServedModel(name, version, _session(source), settings, self.metrics)

@@ -51,27 +51,27 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
-        self.of_model = {
+        self.of_model: dict[str, Any] = {
             name: kind(f"zrt_{name}", meaning, _LABELS, registry=registry, **more)
             for name, (kind, meaning, more) in _OF_MODEL.items()
         }
-        self.requests = Counter(
+        self.requests: Counter = Counter(
             "zrt_requests", "Requests that were answered, by HTTP status", (*_LABELS, "status"), registry=registry
         )
-        self.request_seconds = Histogram(
+        self.request_seconds: Histogram = Histogram(
             "zrt_request_seconds",
             "Seconds from the head of a request to its response, by HTTP status",
             (*_LABELS, "status"),
             buckets=_SECONDS,
             registry=registry,
         )
-        self.compute_seconds = Summary(
+        self.compute_seconds: Summary = Summary(
             "zrt_compute_seconds", "Seconds of the parts of a run", (*_LABELS, "part"), registry=registry
         )
         folder = os.environ.get(FOLDER)
         if folder is None:
             ProcessCollector(registry=registry)
-            self.exposed = registry
+            self.exposed: CollectorRegistry = registry
         else:
             self.exposed = CollectorRegistry()
             MultiProcessCollector(self.exposed, folder)  # type: ignore[no-untyped-call]

@@ -22,7 +22,7 @@ from zrt.session.session import Session
 if TYPE_CHECKING:
     from zrt.serving.metrics import Metrics
 
-logger = logging.getLogger("zrt.serving")
+logger: logging.Logger = logging.getLogger("zrt.serving")
 
 _CPU = ("CPUExecutionProvider",)
 
@@ -33,9 +33,9 @@ class ServedModel:
     def __init__(self, name: str, version: str, session: Session, settings: Settings, metrics: Metrics) -> None:
         self.name = name
         self.version = version
-        self.signature = Signature.of(session, name)
-        self.batches = Batches(settings.max_batch, settings.max_wait / 1e6, settings.max_queue)
-        self.metrics = ModelMetrics(metrics, name, version)
+        self.signature: Signature = Signature.of(session, name)
+        self.batches: Batches = Batches(settings.max_batch, settings.max_wait / 1e6, settings.max_queue)
+        self.metrics: ModelMetrics = ModelMetrics(metrics, name, version)
         self._batching = Batching(self.signature.open_batch and settings.max_batch > 1)
         self._max_batch = settings.max_batch
         self._settings = settings

@@ -44,9 +44,9 @@ class Batching:
     __slots__ = ("allowed", "proven", "refuted")
 
     def __init__(self, allowed: bool) -> None:
-        self.allowed = allowed
-        self.proven = False
-        self.refuted = ""
+        self.allowed: bool = allowed
+        self.proven: bool = False
+        self.refuted: str = ""
         """The reason why a run showed that requests cannot share runs."""
 
     def refute(self, reason: str) -> None:

@@ -89,12 +89,12 @@ class Call:
         if owners.session.arena is not None:
             call.arena = owners.session.arena.pointer
             call.input_bytes = sum(row.bytes for row in call.inputs[0 : len(inputs)])
-        self.key = key
+        self.key: Any = key
         self.handle = block
         self.address = address_of(block.reference)
         self.session = owners.session
         self.outputs = tuple(outputs)
-        self.wanted = wanted
+        self.wanted: tuple[str, ...] | None = wanted
         self._distrusted = set() if distrusted is None else distrusted
         self._allocated: list[Handle] = []
         if any(output.shape is None for output in outputs):

@@ -10,8 +10,8 @@ import numpy as np
 
 from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
-from zrt._native import builtin, lib, ort_messages, status
-from zrt._native.builtin import set_builtin
+from zrt._native import lib, ort_messages, status
+from zrt._native.builtin import bind_array, set_builtin
 from zrt._native.busy import claimed
 from zrt._native.cdata import new_array, strings
 from zrt._native.forks import SessionHandle
@@ -40,9 +40,6 @@ from zrt.values.type_info import Dim, ValueInfo, format_type, is_plain, phrase
 
 bind_address = lib.zrt_bind_address
 bind_memory = lib.zrt_bind_memory
-
-bind_array = builtin.bind_array
-"""The builtin of bind.h."""
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:

@@ -35,13 +35,13 @@ class Wanted:
     def __init__(self, info: ValueInfo, shape: Shape | None, passes_through: bool = False) -> None:
         kind = info.element_type
         plain = is_plain(info)
-        self.info = info
-        self.dtype = kind.dtype if plain or is_text(info) else None
+        self.info: ValueInfo = info
+        self.dtype: np.dtype[Any] | None = kind.dtype if plain or is_text(info) else None
         if plain and shape is not None and nbytes(kind, shape) > sys.maxsize:
             raise AllocationError(f"output {info.name!r}: no memory can hold {list(shape)}")
         # An output that is also a fed input: ORT returns the feed and writes nothing.
-        self.passes_through = passes_through
-        self.shape = shape if plain and not passes_through else None
+        self.passes_through: bool = passes_through
+        self.shape: Shape | None = shape if plain and not passes_through else None
 
 
 def checked_names(outputs: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...] | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import unittest
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from onnx import helper
 from onnx.backend.base import Backend
@@ -18,7 +19,7 @@ class OnnxRuntimeBackend(Backend):
     """The interface of `onnx.backend.base.Backend` over `InferenceSession`."""
 
     # ONNX Runtime's name. 0 in the variable lets models use operator sets that are not released yet.
-    allowReleasedOpsetsOnly = os.getenv("ALLOW_RELEASED_ONNX_OPSET_ONLY", "1") == "1"  # noqa: N815
+    allowReleasedOpsetsOnly: ClassVar[bool] = os.getenv("ALLOW_RELEASED_ONNX_OPSET_ONLY", "1") == "1"  # noqa: N815
 
     @classmethod
     def is_compatible(cls, model: Any, device: str | None = None, **kwargs: Any) -> bool:
@@ -91,7 +92,7 @@ class OnnxRuntimeBackend(Backend):
         raise NotImplementedError("It is much more efficient to run a whole model than every node independently.")
 
 
-is_compatible = OnnxRuntimeBackend.is_compatible
-prepare = OnnxRuntimeBackend.prepare
-run = OnnxRuntimeBackend.run_model
-supports_device = OnnxRuntimeBackend.supports_device
+is_compatible: Callable[..., bool] = OnnxRuntimeBackend.is_compatible
+prepare: Callable[..., OnnxRuntimeBackendRep] = OnnxRuntimeBackend.prepare
+run: Callable[..., Any] = OnnxRuntimeBackend.run_model
+supports_device: Callable[[str], bool] = OnnxRuntimeBackend.supports_device

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zrt.onnxruntime.capi import _pybind_state as _pybind_state
+    from zrt.onnxruntime.capi import build_and_package_info as build_and_package_info
+    from zrt.onnxruntime.capi import convert_npz_to_onnx_adapter as convert_npz_to_onnx_adapter
+    from zrt.onnxruntime.capi import onnxruntime_inference_collection as onnxruntime_inference_collection
+    from zrt.onnxruntime.capi import onnxruntime_pybind11_state as onnxruntime_pybind11_state
+    from zrt.onnxruntime.capi import onnxruntime_validation as onnxruntime_validation
 
 _MODULES = (
     "_pybind_state",
@@ -17,7 +25,7 @@ _MODULES = (
 __all__ = list(_MODULES)
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"{__name__}.{name}")

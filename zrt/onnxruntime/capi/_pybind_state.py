@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zrt.onnxruntime.capi import onnxruntime_pybind11_state as _state
 
+if TYPE_CHECKING:
+    from zrt.onnxruntime.capi.onnxruntime_pybind11_state import *  # noqa: F403
+
 __all__ = _state.__all__
-__dir__ = _state.__dir__
 
 
 def __getattr__(name: str) -> Any:
     return getattr(_state, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_state)

@@ -38,7 +38,7 @@ def export_lora_parameters(
     adapter.set_model_version(model_version)
     with np.load(npz_file_path) as arrays:
         adapter.set_parameters({name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in arrays.items()})
-        adapter.export_adapter(output_file_path)
+        adapter.export_adapter(os.fspath(output_file_path))
 
 
 def main() -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from os import PathLike
+from typing import ClassVar
 
 from zrt.environment.options import ARENA_STRATEGIES, address, choice, flag, number, path, size, string
-from zrt.providers.attach import ThroughObject
+from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider, provider
 
 
@@ -43,7 +44,9 @@ class ROCM(Provider):
     name = "ROCMExecutionProvider"
     comes_with = "ONNX Runtime 1.27 has removed it: MIGraphX (zrt.providers.MIGraphX) runs on the same GPUs"
     source = "include/onnxruntime/core/session/onnxruntime_c_api.h"
-    attach = ThroughObject("ROCM", "OrtROCMProviderOptions", "SessionOptionsAppendExecutionProvider_ROCM")
+    attach: ClassVar[Attach] = ThroughObject(
+        "ROCM", "OrtROCMProviderOptions", "SessionOptionsAppendExecutionProvider_ROCM"
+    )
 
     device_id: int | None = number("which GPU")
     miopen_conv_exhaustive_search: bool | None = flag("whether MIOpen tries all algorithms for a convolution")

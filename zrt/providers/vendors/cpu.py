@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from zrt._native.handle import Handle
 from zrt.errors import ProviderError
+from zrt.providers.attach import Attach
 from zrt.providers.base import Provider, provider
 
 
@@ -23,4 +25,4 @@ class CPU(Provider):
 
     name = "CPUExecutionProvider"
     comes_with = "Every library has it"
-    attach = _NotAppended()
+    attach: ClassVar[Attach] = _NotAppended()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from zrt._common.arguments import integer
 from zrt._native import ffi, status
@@ -13,7 +13,7 @@ from zrt._native.library import api
 from zrt.environment import cuda_parts
 from zrt.environment.options import ARENA_STRATEGIES, Route, address, choice, flag, number, size
 from zrt.errors import ArgumentError, InvalidArgumentError, ProviderError
-from zrt.providers.attach import STREAM, ThroughObject, to_pointer
+from zrt.providers.attach import STREAM, Attach, ThroughObject, to_pointer
 from zrt.providers.base import Provider, provider, usable
 
 ARENA = "default_memory_arena_cfg"
@@ -75,7 +75,9 @@ class CUDA(Provider):
     installed_by = "cuda"
     source = "onnxruntime/core/providers/cuda/cuda_execution_provider_info.cc"
     library = cuda_parts.PROVIDER
-    attach = _Attach("CUDA", "OrtCUDAProviderOptionsV2", "SessionOptionsAppendExecutionProvider_CUDA_V2", stream=True)
+    attach: ClassVar[Attach] = _Attach(
+        "CUDA", "OrtCUDAProviderOptionsV2", "SessionOptionsAppendExecutionProvider_CUDA_V2", stream=True
+    )
 
     device_id: int = number("which GPU", default=0)
     gpu_mem_limit: int | None = size("the most that the arena takes")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import ClassVar
 
 from zrt.environment.options import Route, flag, listed, number
-from zrt.providers.attach import ByFunction
+from zrt.providers.attach import Attach, ByFunction
 from zrt.providers.base import Provider, provider
 
 NNAPI_BITS = {
@@ -35,7 +36,7 @@ class NNAPI(Provider):
     name = "NnapiExecutionProvider"
     comes_with = "It comes with a build of ONNX Runtime for Android with --use_nnapi"
     source = "include/onnxruntime/core/providers/nnapi/nnapi_provider_factory.h"
-    attach = ByFunction("OrtSessionOptionsAppendExecutionProvider_Nnapi", ctypes.c_uint32, NNAPI_BITS)
+    attach: ClassVar[Attach] = ByFunction("OrtSessionOptionsAppendExecutionProvider_Nnapi", ctypes.c_uint32, NNAPI_BITS)
 
     use_fp16: bool | None = flag("whether it computes in float16", key="NNAPI_FLAG_USE_FP16")
     use_nchw: bool | None = flag("whether the layout is NCHW", key="NNAPI_FLAG_USE_NCHW")
@@ -56,7 +57,9 @@ class ACL(Provider):
     name = "ACLExecutionProvider"
     comes_with = "It comes with a build of ONNX Runtime with --use_acl"
     source = "onnxruntime/core/providers/acl/acl_provider_factory.cc"
-    attach = ByFunction("OrtSessionOptionsAppendExecutionProvider_ACL", ctypes.c_bool, {"enable_fast_math": 1})
+    attach: ClassVar[Attach] = ByFunction(
+        "OrtSessionOptionsAppendExecutionProvider_ACL", ctypes.c_bool, {"enable_fast_math": 1}
+    )
 
     enable_fast_math: bool | None = flag("whether float32 products may use bfloat16")
 
@@ -68,7 +71,7 @@ class RKNPU(Provider):
     name = "RknpuExecutionProvider"
     comes_with = "It comes with a build of ONNX Runtime with --use_rknpu"
     source = "onnxruntime/core/providers/rknpu/rknpu_provider_factory.cc"
-    attach = ByFunction("OrtSessionOptionsAppendExecutionProvider_Rknpu")
+    attach: ClassVar[Attach] = ByFunction("OrtSessionOptionsAppendExecutionProvider_Rknpu")
 
 
 @provider
@@ -78,4 +81,4 @@ class VSINPU(Provider):
     name = "VSINPUExecutionProvider"
     comes_with = "It comes with a build of ONNX Runtime with --use_vsinpu"
     source = "onnxruntime/core/providers/vsinpu/vsinpu_provider_factory.cc"
-    attach = ByFunction("OrtSessionOptionsAppendExecutionProvider_VSINPU")
+    attach: ClassVar[Attach] = ByFunction("OrtSessionOptionsAppendExecutionProvider_VSINPU")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from zrt.environment.options import ARENA_STRATEGIES, choice, flag, listed, number, size, string
-from zrt.providers.attach import ThroughObject
+from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider, provider
 
 
@@ -16,7 +17,9 @@ class CANN(Provider):
     name = "CANNExecutionProvider"
     comes_with = "It comes with the onnxruntime-cann package, or with a build of ONNX Runtime with --use_cann"
     source = "onnxruntime/core/providers/cann/cann_execution_provider_info.cc"
-    attach = ThroughObject("CANN", "OrtCANNProviderOptions", "SessionOptionsAppendExecutionProvider_CANN")
+    attach: ClassVar[Attach] = ThroughObject(
+        "CANN", "OrtCANNProviderOptions", "SessionOptionsAppendExecutionProvider_CANN"
+    )
 
     device_id: int | None = number("which NPU")
     npu_mem_limit: int | None = size("the most that the arena takes")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 from zrt.environment.options import address, choice, document, flag, number, path, string
-from zrt.providers.attach import ThroughObject
+from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider, provider
 
 WORDS = ("false", "true")
@@ -46,7 +46,9 @@ class DNNL(Provider):
     name = "DnnlExecutionProvider"
     comes_with = "It comes with a build of ONNX Runtime with --use_dnnl"
     source = "onnxruntime/core/providers/dnnl/dnnl_execution_provider_info.cc"
-    attach = ThroughObject("Dnnl", "OrtDnnlProviderOptions", "SessionOptionsAppendExecutionProvider_Dnnl")
+    attach: ClassVar[Attach] = ThroughObject(
+        "Dnnl", "OrtDnnlProviderOptions", "SessionOptionsAppendExecutionProvider_Dnnl"
+    )
 
     use_arena: bool | None = flag("whether freed memory is kept for the next run")
     threadpool_args: int | None = address("an int of yours in memory: how many threads")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import ClassVar
 
 from zrt.environment.options import address, flag, listed, number, path, size, string
-from zrt.providers.attach import ThroughObject
+from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider, provider
 
 
@@ -22,7 +23,7 @@ class TensorRT(Provider):
     installed_by = "cuda"
     source = "onnxruntime/core/providers/tensorrt/tensorrt_execution_provider_info.cc"
     library = "libonnxruntime_providers_tensorrt.so"
-    attach = ThroughObject(
+    attach: ClassVar[Attach] = ThroughObject(
         "TensorRT",
         "OrtTensorRTProviderOptionsV2",
         "SessionOptionsAppendExecutionProvider_TensorRT_V2",
