@@ -34,6 +34,7 @@ PUBLIC_MODULES = (
     "zrt.ray",
     "zrt.serving",
     "zrt.types",
+    "zrt.typing",
 )
 
 project = "zrt"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zrt import errors as errors
     from zrt import graph as graph
     from zrt import providers as providers
+    from zrt import typing as typing
     from zrt._common.config_keys import RunConfigKey as RunConfigKey
     from zrt._common.config_keys import SessionConfigKey as SessionConfigKey
     from zrt.custom_ops import CustomOp as CustomOp
@@ -182,7 +183,7 @@ _NAMES = {
     "values.model_metadata": ("ModelMetadata",),
     "values.type_info": ("ValueInfo",),
 }
-_MODULES = ("custom_ops", "errors", "graph", "providers")
+_MODULES = ("custom_ops", "errors", "graph", "providers", "typing")
 # The names with which programs load models.
 _LOADERS = ("DynamicRuntime", "Runtime", "Session", "infer")
 _HOMES = {name: module for module, names in _NAMES.items() for name in names} | {name: name for name in _MODULES}

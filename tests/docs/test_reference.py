@@ -13,7 +13,8 @@ import pytest
 import zrt
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.rst"))
-MODULES = ("zrt", "zrt.custom_ops", "zrt.errors", "zrt.graph", "zrt.providers", "zrt.ray", "zrt.serving", "zrt.types")
+NAMES = ("custom_ops", "errors", "graph", "providers", "ray", "serving", "types", "typing")
+MODULES = ("zrt", *(f"zrt.{name}" for name in NAMES))
 
 DIRECTIVE = re.compile(r"^\.\. (current)?(module|auto\w+|data):: ([\w.]+)$", re.MULTILINE)
 

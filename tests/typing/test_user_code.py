@@ -10,13 +10,13 @@ from types import ModuleType
 import pytest
 
 import zrt
-from zrt import custom_ops, graph, providers, ray, serving
+from zrt import custom_ops, graph, providers, ray, serving, typing
 
 USER_CODE = Path(__file__).with_name("user_code.py")
 
 
 @pytest.mark.parametrize(
-    "module", [zrt, custom_ops, graph, providers, ray, serving], ids=lambda module: module.__name__
+    "module", [zrt, custom_ops, graph, providers, ray, serving, typing], ids=lambda module: module.__name__
 )
 def test_user_code_uses_every_public_name(module: ModuleType) -> None:
     short = module.__name__.removeprefix("zrt.")

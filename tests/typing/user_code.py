@@ -12,14 +12,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, ClassVar, assert_type
+from typing import Any, ClassVar, Unpack, assert_type
 
 import numpy as np
 import numpy.typing as npt
 
 import zrt
 import zrt.onnxruntime as ort
-from zrt import custom_ops, errors, graph, providers, ray, serving
+from zrt import custom_ops, errors, graph, providers, ray, serving, typing
+from zrt.onnxruntime.capi import _pybind_state
+from zrt.onnxruntime.capi import onnxruntime_inference_collection as collection
+from zrt.onnxruntime.capi import onnxruntime_pybind11_state as extension
 
 Array = npt.NDArray[np.float32]
 
@@ -455,19 +458,101 @@ def on_a_cluster(image: Array) -> None:
     spec = zrt.SessionSpec("model.onnx")
     scorer = ray.Scorer(spec, inputs={"x": ["a", "b"], "y": "c"}, keep=["id"], batch=32, skip_bad=True, lanes=2)
     print(scorer({"a": image, "b": image, "c": image, "id": image}))
-    replicas = ray.deployment(served(), replicas=4, per_node=2, cpus=2, gpus=0.5, grace=10.0)
-    print(replicas.bind(), served().capacity)
+    # Ray may be missing where pyright runs, and its types are incomplete.
+    print(ray.deployment(served(), replicas=4, per_node=2, cpus=2, gpus=0.5, grace=10.0))  # pyright: ignore
+    print(served().capacity)
+
+
+def own_annotations(
+    session: zrt.Session,
+    model: typing.Model,
+    feeds: typing.Feeds,
+    providers: typing.ProvidersLike,
+    **options: Unpack[typing.LaneOptions],
+) -> tuple[typing.Ports, typing.Slots]:
+    proto: typing.ModelProto | None = model if isinstance(model, typing.ModelProto) else None
+    results: list[typing.Result] = zrt.Session(proto or model, providers=providers).run(feeds)
+    lane = session.lane([(8, 1, 8, 8)], **options)
+    assert_type(lane.run_with_allocator_stats(), typing.RunStats)
+    print(results)
+    return lane.inputs, lane.slots
+
+
+def annotated_options(
+    shaped: typing.ShapedLaneOptions, of_lanes: typing.RuntimeLaneOptions, of_runtime: typing.RuntimeOptions
+) -> None:
+    session = zrt.Session("model.onnx")
+    zrt.Runtime(session, lanes=2, **shaped)
+    dynamic = zrt.DynamicRuntime(session, lanes=2, **of_lanes)
+    assert_type(dynamic.buckets, tuple[typing.Bucket, ...])
+    assert_type(dynamic.counters, typing.Counters)
+    zrt.Runtime.replicate("model.onnx", 2, **of_runtime)
+    assert_type(session.placement().subgraphs, tuple[typing.Assignment, ...] | None)
+    for subgraph in session.placement().subgraphs or ():
+        assert_type(subgraph.nodes, tuple[typing.AssignedNode, ...])
+    option: typing.Option = providers.CUDA.options()["device_id"]
+    route: typing.Route = option.route
+    handle: typing.Handle = zrt.MemoryInfo.cpu().handle()
+    made: typing.PoolOptions = zrt.SessionOptions().handle()
+    print(route, handle, made)
 
 
 def drop_in(image: Array) -> None:
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.intra_op_num_threads = 1
+    assert_type(options.execution_mode, ort.ExecutionMode)
+    assert_type(options.logid, str)
     options.add_session_config_entry("session.disable_prepacking", "1")
-    session = ort.InferenceSession("model.onnx", options, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_inputs()]
-    session.run(None, {names[0]: image}, ort.RunOptions())
-    value = ort.OrtValue.ortvalue_from_numpy(image)
-    session.run_with_ort_values(None, {"image": value})
+    session = ort.InferenceSession(
+        "model.onnx",
+        sess_options=options,
+        providers=[("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"],
+    )
+    [first, *_] = session.get_inputs()
+    assert_type(first.name, str)
+    assert_type(first.shape, list[int | str | None])
+    assert_type(session.get_modelmeta().custom_metadata_map, dict[str, str])
+    assert_type(session.get_session_options(), ort.SessionOptions)
+    run_options = ort.RunOptions()
+    run_options.terminate = False
+    assert_type(session.run(None, {first.name: image}, run_options), list[Any])
+    session.run_async(["probabilities"], {first.name: image}, lambda results, data, error: print(results, error), None)
+    value = ort.OrtValue.ortvalue_from_numpy(image, "cpu", 0)
+    assert_type(value.numpy(), np.ndarray[Any, Any])
+    assert_type(session.run_with_ort_values(None, {first.name: value}), list[ort.OrtValue])
+    ort.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float32).update_inplace(image)
     ort.set_default_logger_severity(3)
     assert_type(ort.get_available_providers(), list[str])
+    assert_type(ort.get_device(), str)
     assert_type(ort.__version__, str)
+
+
+def bound_drop_in(session: ort.InferenceSession, image: Array) -> None:
+    binding = session.io_binding()
+    assert_type(binding, ort.IOBinding)
+    binding.bind_cpu_input("image", image)
+    binding.bind_input("image", "cuda", 0, np.float32, image.shape, image.ctypes.data)
+    binding.bind_output("probabilities", "cpu")
+    session.run_with_iobinding(binding)
+    assert_type(binding.get_outputs(), list[ort.OrtValue])
+    assert_type(binding.copy_outputs_to_cpu(), list[Any])
+
+
+def modules_of_the_drop_in(
+    session: ort.InferenceSession, image: Array, locate_initializer: collection.GetInitializerLocationFunc
+) -> None:
+    try:
+        session.run(None, {"image": image})
+    except ort.capi.onnxruntime_pybind11_state.InvalidArgument as error:
+        assert_type(error, extension.InvalidArgument)
+    except (extension.Fail, _pybind_state.NoSuchFile):
+        raise
+    memory = _pybind_state.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    assert_type(memory.device_id, int)
+    names, settings = collection.check_and_normalize_provider_args(["CPUExecutionProvider"], None, [])
+    assert_type(settings, list[dict[str, str]])
+    for device in ort.get_ep_devices():
+        assert_type(device.device.type, ort.OrtHardwareDeviceType)
+    ort.ModelCompiler(ort.SessionOptions(), "model.onnx", get_initializer_location_func=locate_initializer)
+    print(names, ort.ExecutionMode.ORT_PARALLEL == 1, ort.OrtDevice.make("cpu", 0).device_type())

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from zrt._common import public
+from zrt._common.public import public_in
 from zrt._native import ffi, lib
 from zrt._native.status import check
 from zrt.errors import AllocationError, ClosedError, NotCopyableError
@@ -30,6 +31,7 @@ def _counted(reference: Any, kept: tuple[object, ...]) -> Any:
     return ffi.gc(reference, partial(lib.zrt_handle_unref_kept, ffi.new_handle(kept)))
 
 
+@public_in("zrt.typing")
 class Handle:
     """Owns one pointer. Releases it once, and its references to its parents afterwards.
 

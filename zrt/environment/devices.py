@@ -194,9 +194,9 @@ class EpDevice:
     options: Mapping[str, str] = field(compare=False)
     """The provider's default options for this device."""
     hardware: HardwareDevice = field(compare=False)
-    memory: DeviceMemory | None = field(compare=False)
+    memory: MemoryInfo | None = field(compare=False)
     """The device's own memory; None if it computes in the host's."""
-    host_memory: DeviceMemory | None = field(compare=False)
+    host_memory: MemoryInfo | None = field(compare=False)
     """Host memory that the device can access; None if the provider has no special one."""
     library: str | None = field(compare=False)
     """The name that its library was registered under; None for providers inside ONNX Runtime."""

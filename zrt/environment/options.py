@@ -26,6 +26,7 @@ from zrt._common.arguments import (
     text,
     wrong_type,
 )
+from zrt._common.public import public_in
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
@@ -49,6 +50,7 @@ Call: TypeAlias = "tuple[str, str, tuple[Any, ...]]"
 options object."""
 
 
+@public_in("zrt.typing")
 class Route(Enum):
     """The place to which a provider's option is passed."""
 
@@ -57,6 +59,7 @@ class Route(Enum):
     DROPPED = "nowhere: ORT's C API reads it and drops it"
 
 
+@public_in("zrt.typing")
 class Option(NamedTuple):
     """The values that a field takes, and the way in which ORT gets them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from zrt._common.public import public_in
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 MOST_THREADS = 1024
 
 
+@public_in("zrt.typing")
 class PoolOptions(Handle):
     """Options of ORT's that create thread pools, with the crew that makes their threads or with the pools to share.
 

@@ -15,7 +15,7 @@ from zrt.graph import attributes, files, model_proto, schemas, sessions, tensors
 from zrt.graph.engine import Engine
 from zrt.graph.names import Names, checked
 from zrt.graph.types import GraphType
-from zrt.loading import model_source
+from zrt.loading.model_source import Model
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
@@ -102,9 +102,7 @@ class Graph:
                 self._types[info.name] = kind
 
     @classmethod
-    def from_onnx(
-        cls, model: model_source.Model | bytes, *, external_data_dir: str | os.PathLike[str] | None = None
-    ) -> Graph:
+    def from_onnx(cls, model: Model | bytes, *, external_data_dir: str | os.PathLike[str] | None = None) -> Graph:
         """A copy of an existing model: a path, bytes, or an ``onnx.ModelProto``.
 
         It keeps everything in the model: functions, metadata, sparse initializers. External weights are read from the

@@ -22,8 +22,9 @@ from zrt.graph.builder import Graph
 from zrt.graph.editor import Assembly, editor_api
 from zrt.graph.engine import EDITOR, Engine, refusals, weights_given
 from zrt.graph.sessions import add, make, named
-from zrt.loading import caller_weights, model_source
+from zrt.loading import caller_weights
 from zrt.loading.load import data_of, make_session, prepare_options, require_other_file
+from zrt.loading.model_source import Model, Source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
@@ -41,7 +42,7 @@ class GraphEdit(Owner, Graph):
 
     def __init__(
         self,
-        model: model_source.Model,
+        model: Model,
         options: SessionOptions | None = None,
         providers: ProvidersLike = None,
         *,
@@ -64,7 +65,7 @@ class GraphEdit(Owner, Graph):
         if options is not None and (options.memory, options.memory_limit) != (None, None):
             raise UnsupportedError("memory, memory_limit: ONNX Runtime gives an edited session no arena of its own")
         self._settings.wish = None
-        with model_source.Source(model) as source:
+        with Source(model) as source:
             if options is not None:
                 require_other_file(source, self._settings, options)
             handle = _open_session(source, self._settings, self._lenders, self._kernels)
@@ -185,9 +186,7 @@ class GraphEdit(Owner, Graph):
         return "GraphEdit(closed)" if self.closed else Graph.__repr__(self)
 
 
-def _open_session(
-    source: model_source.Source, settings: PoolOptions, lenders: list[Handle], kernels: set[object]
-) -> SessionHandle:
+def _open_session(source: Source, settings: PoolOptions, lenders: list[Handle], kernels: set[object]) -> SessionHandle:
     """The ``OrtSession`` of a model, open for additions."""
     editor = editor_api()
     environment = current().pointer
@@ -208,7 +207,7 @@ def _open_session(
 
 @public
 def edit(
-    model: model_source.Model,
+    model: Model,
     options: SessionOptions | None = None,
     providers: ProvidersLike = None,
     *,

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from zrt._common.arguments import integer, wrong_type
-from zrt._common.public import public
+from zrt._common.public import public, public_in
 from zrt._native.busy import claimed, new_flag
 from zrt.errors import ArgumentError, ClosedError
 from zrt.lanes import lane_shapes, state_layout
@@ -31,6 +31,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
+@public_in("zrt.typing")
 @dataclass(slots=True, eq=False)
 class Bucket:
     """The lanes for one set of shapes."""
@@ -48,6 +49,7 @@ class Bucket:
         return self.runtime.lanes
 
 
+@public_in("zrt.typing")
 @dataclass(slots=True)
 class Counters:
     """How often a `DynamicRuntime` found a bucket, made one, and evicted one for another."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 import numpy as np
 
 from zrt._common.arguments import boolean, integer, wrong_type
-from zrt._common.public import public
+from zrt._common.public import public, public_in
 from zrt._native import lib, ort_messages, status
 from zrt._native.builtin import set_builtin
 from zrt._native.busy import claimed
@@ -37,6 +37,7 @@ from zrt.values.type_info import ValueInfo
 _graphs = itertools.count(1 << 30)
 
 
+@public_in("zrt.typing")
 @dataclass(frozen=True, slots=True)
 class RunStats:
     """An allocator's counters before and after a run of a lane."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from zrt._common.arguments import shown
+from zrt._common.public import public_in
 from zrt.errors import DTypeError
 from zrt.lanes.given_memory import MemoryLike
 from zrt.lanes.lane_shapes import ShapesLike
@@ -13,6 +14,7 @@ from zrt.lanes.samples import SamplesLike
 from zrt.lanes.state_ports import StateLike
 
 
+@public_in("zrt.typing")
 class LaneOptions(TypedDict, total=False):
     """The keyword arguments of `Lane`, without the shapes."""
 
@@ -24,12 +26,14 @@ class LaneOptions(TypedDict, total=False):
     samples: SamplesLike
 
 
+@public_in("zrt.typing")
 class RuntimeLaneOptions(LaneOptions, total=False):
     """The keyword arguments of `Session.lane`, without the shapes."""
 
     state: StateLike | None
 
 
+@public_in("zrt.typing")
 class ShapedLaneOptions(RuntimeLaneOptions, total=False):
     """The keyword arguments of `Session.lane`."""
 
@@ -37,6 +41,7 @@ class ShapedLaneOptions(RuntimeLaneOptions, total=False):
     output_shapes: ShapesLike
 
 
+@public_in("zrt.typing")
 class RuntimeOptions(ShapedLaneOptions, total=False):
     """The keyword arguments of `Runtime` and `DynamicRuntime`, each of which refuses some of them."""
 

@@ -12,9 +12,9 @@ from zrt._native.handle import Single
 from zrt.errors import DTypeError
 from zrt.lanes.lane_options import RuntimeOptions
 from zrt.lanes.lane_shapes import share_results
-from zrt.loading import model_source
 from zrt.loading.caller_weights import PrepackedWeights
 from zrt.loading.load import prepare_options
+from zrt.loading.model_source import Model
 from zrt.loading.read_weights import read_weights, trim_heap
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
@@ -43,7 +43,7 @@ class SessionsRuntime(Single):
     @classmethod
     def replicate(
         cls,
-        model: model_source.Model,
+        model: Model,
         lanes: int = 1,
         options: SessionOptions | None = None,
         providers: ProvidersLike = None,

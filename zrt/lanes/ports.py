@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import shown
-from zrt._common.public import public
+from zrt._common.public import public, public_in
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt.errors import (
@@ -143,6 +143,7 @@ def make_port(
     return Port(info, place, where, value, view(value), buffer)
 
 
+@public_in("zrt.typing")
 class Ports(Mapping[str, Any]):
     """A lane's inputs or outputs, by name or by index: numpy views on the host, `Value` on a device."""
 

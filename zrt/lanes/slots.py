@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import integer, shown
+from zrt._common.public import public_in
 from zrt._native import lib, status
 from zrt._native.cdata import new_array, strings
 from zrt._native.handle import Handle
@@ -36,6 +37,7 @@ class _Ring:
         self.views: list[View] = [view(slot) for slot in port.slots]
 
 
+@public_in("zrt.typing")
 class Slots(Mapping[str, int]):
     """For each input and output that was given several memories, the number of the one in use.
 

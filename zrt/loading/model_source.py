@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
+from zrt._common.public import public_in
 from zrt._native.cdata import buffer_at, from_buffer, release
 from zrt.errors import ModelError, ModelNotFoundError, UnsupportedError
 
@@ -24,6 +25,7 @@ LARGEST_IN_MEMORY = 2**31 - 1
 COPIED = 1 << 16
 
 
+@public_in("zrt.typing")
 @runtime_checkable
 class ModelProto(Protocol):
     """The methods of ``onnx.ModelProto`` that zrt calls: it does not import onnx."""

@@ -15,17 +15,18 @@ from zrt._common.arguments import path_bytes, paths
 from zrt._common.public import public
 from zrt._native.cdata import buffer_at
 from zrt.errors import Error, ModelError
-from zrt.loading import initializers, model_source
+from zrt.loading import initializers
 from zrt.loading.caller_weights import bytes_of, mapping, names_by_path
 from zrt.loading.external_weights import WeightFiles, buffer_of, native, read, require
 from zrt.loading.initializers import SMALLEST_LENT
+from zrt.loading.model_source import Model, Source
 from zrt.memory.buffers import Buffer
 from zrt.values import Value
 
 
 @public
 def read_weights(
-    model: model_source.Model,
+    model: Model,
     external_data_dir: str | os.PathLike[str] | None = None,
     external_initializer_files: Mapping[str, Any] | None = None,
     trusted_folders: Sequence[str | os.PathLike[str]] = (),
@@ -44,7 +45,7 @@ def read_weights(
     folder = None if external_data_dir is None else path_bytes(external_data_dir, "external_data_dir")
     trusted = paths(trusted_folders, "trusted_folders")
     with (
-        model_source.Source(model) as source,
+        Source(model) as source,
         initializers.opened(source) as file,
         WeightFiles(source, folder, trusted) as outside,
     ):

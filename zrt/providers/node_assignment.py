@@ -8,6 +8,7 @@ from typing import Any
 
 from zrt._common.arguments import boolean, texts
 from zrt._common.config_keys import SessionConfigKey
+from zrt._common.public import public_in
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -29,6 +30,7 @@ def operator_of(op_type: str, domain: str) -> str:
     return op_type if domain == ONNX_DOMAIN else f"{domain}::{op_type}"
 
 
+@public_in("zrt.typing")
 @dataclass(frozen=True, slots=True)
 class AssignedNode:
     """A node of the graph as it was when the providers chose: after the basic optimizations."""
@@ -45,6 +47,7 @@ class AssignedNode:
         return f"{operator} {self.name!r}" if self.name else operator
 
 
+@public_in("zrt.typing")
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """Nodes that one provider runs as a unit; the bodies of loops and branches have assignments of their own."""

@@ -5,6 +5,6 @@ It needs starlette, uvicorn and prometheus-client: ``pip install "zrt-onnx[serve
 
 from __future__ import annotations
 
-from zrt.serving.asgi import Application, application
+from zrt.serving.asgi import Application, Served, application
 
-__all__ = ["Application", "application"]
+__all__ = ["Application", "Served", "application"]

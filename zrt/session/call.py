@@ -17,7 +17,7 @@ from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain, is_text
 
 # An array, a list, a dict ...: it is Any so that users need no casts for type checkers.
-Result: TypeAlias = Any
+Result: TypeAlias = "Any"
 
 # The builtins of call.h. `Call.settle` takes the tuple that a run returns in place of a list.
 find_call: Callable[..., Call | None] = builtin.find_call

@@ -15,7 +15,7 @@ from zrt.environment import provider_libraries
 from zrt.environment.devices import EpDevice
 from zrt.environment.environment import current
 from zrt.errors import Error, ProviderError
-from zrt.loading import model_source
+from zrt.loading.model_source import Model, Source
 from zrt.memory.allocators import default_allocator, take_string
 
 
@@ -34,7 +34,7 @@ class ModelCompatibility(IntEnum):
 
 
 @public
-def compatibility_info(model: model_source.Model, provider: str) -> str | None:
+def compatibility_info(model: Model, provider: str) -> str | None:
     """The compatibility string that a provider (its full name) wrote into a compiled model; None without one.
 
     Raises `ModelNotFoundError`, `ModelError` or the exception for ONNX Runtime's own error, with the model's name.
@@ -44,7 +44,7 @@ def compatibility_info(model: model_source.Model, provider: str) -> str | None:
     name = text(provider, "provider")
     table = api()
     allocator = default_allocator()
-    with model_source.Source(model) as source:
+    with Source(model) as source:
         if source.path is not None:
             call: tuple[Any, ...] = (table.GetCompatibilityInfoFromModel, "char", source.path)
         else:

@@ -12,6 +12,7 @@ from zrt._common.public import public
 from zrt.errors import ArgumentError
 from zrt.loading import model_source
 from zrt.loading.model_contents import model_files
+from zrt.loading.model_source import Model
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
@@ -22,7 +23,7 @@ ORT_SUFFIX = ".ort"
 
 @public
 def save_optimized(
-    model: model_source.Model,
+    model: Model,
     path: str | os.PathLike[str],
     options: SessionOptions | None = None,
     providers: ProvidersLike = None,

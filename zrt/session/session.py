@@ -17,6 +17,7 @@ from zrt._native.library import api
 from zrt.errors import ArgumentError, NotCopyableError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options
+from zrt.loading.model_source import Model
 from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions, cache_by_variable
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
@@ -109,7 +110,7 @@ class Session(Owner):
 
     def __init__(
         self,
-        model: model_source.Model,
+        model: Model,
         options: SessionOptions | None = None,
         providers: ProvidersLike = None,
         *,
@@ -512,7 +513,7 @@ class Session(Owner):
 
 @public
 def infer(
-    model: model_source.Model,
+    model: Model,
     feeds: Feeds,
     outputs: Sequence[str] | None = None,
     options: SessionOptions | None = None,

@@ -9,7 +9,7 @@ from zrt.onnxruntime.capi import onnxruntime_pybind11_state as _state
 if TYPE_CHECKING:
     from zrt.onnxruntime.capi.onnxruntime_pybind11_state import *  # noqa: F403
 
-__all__ = _state.__all__
+__all__ = dir(_state)
 
 
 def __getattr__(name: str) -> Any:

@@ -101,8 +101,9 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.values import OrtValueVector as OrtValueVector
     from zrt.onnxruntime.values import copy_tensors as copy_tensors
     from zrt.onnxruntime.values import is_dlpack_uint8_tensor as is_dlpack_uint8_tensor
-
-__all__ = list(STATE)
+else:
+    # A list that type checkers cannot read would hide these names from them.
+    __all__ = list(STATE)
 
 
 def __getattr__(name: str) -> Any:
