@@ -168,7 +168,7 @@ class TestExamples:
             "c",
             "{toctree}",
         }
-        assert set(infos) <= languages
+        assert {info for info in infos if not info.startswith("{literalinclude} examples/")} <= languages
 
     @pytest.mark.parametrize("page", PAGES, ids=page_name)
     def test_examples_that_need_a_device_say_so_and_name_nothing_undefined(self, page: Path) -> None:
