@@ -45,7 +45,7 @@ version = release = zrt.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
 html_title = f"zrt {release}"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "changes"]
 
 # A link such as `lanes.md#ports` names a heading.
 myst_heading_anchors = 4

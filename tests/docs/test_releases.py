@@ -1,12 +1,18 @@
-"""`docs/building.md` lists the releases of ONNX Runtime that were tested; the newest one is a constant of zrt."""
+"""Releases: those of ONNX Runtime that `docs/building.md` lists as tested, and the changelog of zrt's own."""
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from zrt._native import lib
 from zrt._native.library import NEWEST_TESTED
 
-PAGE = Path(__file__).parents[2] / "docs" / "building.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "building.md"
 
 
 def releases_of_the_page() -> list[str]:
@@ -28,3 +34,26 @@ def test_page_says_which_api_version_zrt_asks_the_newest_release_for() -> None:
     )
     newest = int(asked[1]) if asked else int(NEWEST_TESTED.split(".")[1])
     assert newest == lib.ZRT_NEWEST_API_VERSION
+
+
+def test_release_collects_the_entries_of_the_changelog(tmp_path: Path) -> None:
+    """Those that wait in docs/changes come along: a file there whose name has no kind is an error."""
+    pytest.importorskip("towncrier", reason="towncrier is not installed: pip install --group release")
+    for name in ("CHANGELOG.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "docs" / "changes", tmp_path / "docs" / "changes")
+    (tmp_path / "docs" / "changes" / "+singing.added.md").write_text("Lanes sing\nin tune.\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "towncrier", "build", "--yes", "--version", "9.9.9"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    head, _, sections = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("\n## ")
+    collected = (tmp_path / "CHANGELOG.md").read_text("utf-8")
+    assert collected.startswith(f"{head}\n## 9.9.9\n\n### Added\n\n")
+    assert "- Lanes sing\n  in tune.\n" in collected
+    assert collected.endswith(f"\n## {sections}")
+    assert [file.name for file in (tmp_path / "docs" / "changes").iterdir()] == ["README.md"]
