@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from sphinx.domains.python import PythonDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.nodes import make_refnode
+from sphinx_codeautolink.extension.resolve import populate_type_checking
 
 import zrt
 from zrt.providers import Provider
@@ -42,10 +44,18 @@ author = "zrt developers"
 copyright = author
 version = release = zrt.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_codeautolink"]
 html_theme = "furo"
 html_title = f"zrt {release}"
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+# The default one underlines names of modules, as if they were links.
+pygments_dark_style = "github-dark"
 exclude_patterns = ["_build", "changes"]
+
+# The examples of a page share their names, as they do when the tests run them.
+codeautolink_concat_default = True
 
 # A link such as `lanes.md#ports` names a heading.
 myst_heading_anchors = 4
@@ -150,10 +160,36 @@ def find_name(
     return None
 
 
+def prepare_annotations(app: Sphinx, env: BuildEnvironment) -> None:
+    """Leaves of every signature the result alone, with the types that only type checkers import.
+
+    codeautolink follows results, and gives up where it cannot evaluate each annotation of a function.
+    """
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("zrt."):
+            populate_type_checking(module)
+            classes = [value for value in vars(module).values() if inspect.isclass(value)]
+            for value in [member for space in (module, *classes) for member in vars(space).values()]:
+                function = getattr(value, "__func__", value)
+                if inspect.isfunction(function) and function.__module__.startswith("zrt"):
+                    result = function.__annotations__.get("return")
+                    function.__annotations__ = {"return": result} if result else {}
+
+
+def write_versions(app: Sphinx, exception: Exception | None) -> None:
+    """Writes the releases, as the tags and so the folders of their sites, for the list in the sidebar."""
+    if exception is None and app.builder.format == "html":
+        releases = re.findall(r"^## (\d+\.\d+\.\d+)", (DOCS.parent / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+        app.outdir.joinpath("versions.json").write_text(json.dumps([f"v{number}" for number in releases]), "utf-8")
+
+
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", extend_docstring)
     app.connect("doctree-read", link_names)
     app.connect("missing-reference", find_name)
+    # After autodoc, which shows whole signatures, and before codeautolink.
+    app.connect("env-updated", prepare_annotations, priority=400)
+    app.connect("build-finished", write_versions)
 
 
 merge_attribute_docs()

@@ -1,7 +1,11 @@
-"""The site builds without a warning, and its reference has the docstrings, the attributes and the C functions."""
+"""The site builds without a warning; its reference has the docstrings, the attributes and the C functions.
+
+Names in examples are links, and each page has a search, a dark mode, and tables that a phone can scroll.
+"""
 
 import html
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -9,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import zrt
 from tests.docs.test_api_table import TABLES, is_reason, names_of, rows
 from tests.support import processes
 
@@ -17,8 +22,10 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        any(importlib.util.find_spec(name) is None for name in ("sphinx", "myst_parser", "furo")),
-        reason="Sphinx, MyST or furo is not installed: pip install --group docs",
+        any(
+            importlib.util.find_spec(name) is None for name in ("sphinx", "myst_parser", "furo", "sphinx_codeautolink")
+        ),
+        reason="a package of the site is not installed: pip install --group docs",
     ),
 ]
 
@@ -33,7 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env=processes.environment(),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=550,
     )
     assert done.returncode == 0, done.stderr
     return folder
@@ -80,3 +87,34 @@ def test_entries_name_the_functions_of_the_c_api(site: Path) -> None:
         for function, cell in rows(table):
             if not is_reason(cell) and any(not name.startswith("zrt ") for name in names_of(cell)):
                 assert f"{table}::{function}" in text
+
+
+def test_names_in_examples_are_links(site: Path) -> None:
+    linked, plain = set(), set()
+    for page in site.glob("*.html"):
+        for block in re.findall(r'<div class="highlight-python .*?</pre>', page.read_text("utf-8"), re.DOTALL):
+            linked |= set(re.findall(r'<a class="sphinx-codeautolink-a" href="reference/[\w-]+\.html#([\w.]+)"', block))
+            code = re.sub(r'<a class="sphinx-codeautolink-a".*?</a>|<span class="[cs]\w?">.*?</span>', "", block)
+            plain |= set(re.findall(r"\bzrt\.\w+", re.sub(r"<[^>]*>", "", code)))
+    # Also names of objects that functions return.
+    assert {"zrt.Session", "zrt.Session.run", "zrt.Lane.run", "zrt.GraphEdit.op", "zrt.serving.Application"} <= linked
+    # The reference does not have these modules.
+    assert plain <= {"zrt.onnxruntime", "zrt.cli"}
+
+
+def test_pages_can_be_searched_read_in_the_dark_and_on_a_phone(site: Path) -> None:
+    assert (site / "searchindex.js").exists()
+    for name in ("providers", "performance", "reference/sessions"):
+        page = (site / f"{name}.html").read_text("utf-8")
+        assert "sidebar-search" in page
+        assert "theme-toggle" in page
+        assert 'content="width=device-width' in page
+        # A table without a wrapper would widen the page.
+        assert page.count("<table") == page.count('<div class="table-wrapper')
+
+
+def test_sidebar_lists_the_versions_of_the_changelog(site: Path) -> None:
+    versions = json.loads((site / "versions.json").read_text("utf-8"))
+    assert f"v{zrt.__version__}" in versions
+    assert all(re.fullmatch(r"v\d+\.\d+\.\d+", version) for version in versions)
+    assert 'id="versions"' in (site / "reference" / "sessions.html").read_text("utf-8")
