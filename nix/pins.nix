@@ -112,6 +112,50 @@
     };
   };
 
+  # The SPDX expressions of their licenses, and the files of ONNX Runtime's own cmake/patches that its build applies to
+  # them: on Linux and macOS, and on Linux alone. `update-pins` keeps them: read them again for another release.
+  licenses = {
+    abseil_cpp = "Apache-2.0";
+    coremltools = "BSD-3-Clause";
+    cudnn_frontend = "MIT";
+    cutlass = "BSD-3-Clause";
+    date = "MIT";
+    eigen = "MPL-2.0";
+    flatbuffers = "Apache-2.0";
+    fp16 = "MIT";
+    json = "MIT";
+    kleidiai = "Apache-2.0 AND BSD-3-Clause";
+    microsoft_gsl = "MIT";
+    mp11 = "BSL-1.0";
+    onnx = "Apache-2.0";
+    onnxruntime = "MIT";
+    protobuf = "BSD-3-Clause";
+    protoc_mac_universal = "BSD-3-Clause";
+    psimd = "MIT";
+    pytorch_cpuinfo = "BSD-2-Clause";
+    re2 = "BSD-3-Clause";
+    safeint = "MIT";
+  };
+  patches = {
+    abseil_cpp = [ "abseil/absl_cuda_warnings.patch" ];
+    coremltools = [ "coremltools/crossplatformbuild.patch" ];
+    cutlass = [ "cutlass/cutlass_4.4.2.patch" ];
+    date = [ "date/date.patch" ];
+    eigen = [
+      "eigen/s390x-build.patch"
+      "eigen/s390x-build-werror.patch"
+    ];
+    flatbuffers = [ "flatbuffers/flatbuffers.patch" ];
+    microsoft_gsl = [ "gsl/1213.patch" ];
+    onnx = [ "onnx/onnx.patch" ];
+    protobuf = [
+      "protobuf/protobuf_cmake.patch"
+      "protobuf/protobuf_android_log.patch"
+      "protobuf/protobuf_s390x.patch"
+    ];
+  };
+  linuxPatches.pytorch_cpuinfo = [ "cpuinfo/fix_missing_sysfs_fallback.patch" ];
+
   cuda = {
     # The toolkits that this release supports: version `from` and later, but before version `before`.
     from = "13.0";

@@ -38,7 +38,7 @@ def test_page_says_which_api_version_zrt_asks_the_newest_release_for() -> None:
 
 def test_release_collects_the_entries_of_the_changelog(tmp_path: Path) -> None:
     """Those that wait in docs/changes come along: a file there whose name has no kind is an error."""
-    pytest.importorskip("towncrier", reason="towncrier is not installed: pip install --group release")
+    pytest.importorskip("towncrier", reason="towncrier is not installed: pip install --group docs")
     for name in ("CHANGELOG.md", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "docs" / "changes", tmp_path / "docs" / "changes")

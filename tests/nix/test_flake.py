@@ -226,6 +226,17 @@ class TestOnnxruntime:
         wanted = {pins["archives"][archive]["url"].removeprefix("https://") for archive in self.ARCHIVES[system, name]}
         assert set(flake.packages[system][name]["archives"]) == wanted
 
+    @pytest.mark.parametrize(("system", "name"), ARCHIVES)
+    def test_data_for_sboms_is_that_of_the_package(
+        self, nix: Any, flake: Flake, pins: Json, system: str, name: str
+    ) -> None:
+        engines = json.loads(nix("eval", "--json", "--file", "nix/engines.nix"))["engines"]
+        engine, package = engines[f"{name}-{system}"], flake.packages[system][name]
+        assert engine["archives"].keys() == self.ARCHIVES[system, name] | {"onnxruntime"}
+        assert engine["archives"]["onnxruntime"]["sha256"] == pins["source"]["sha256"]
+        assert engine["flags"] == {flag: package["flags"][flag] for flag in engine["flags"]}
+        assert package["flags"].keys() - engine["flags"].keys() <= {"onnxruntime_CUDNN_HOME"}
+
     @pytest.mark.parametrize("system", sorted(SYSTEMS))
     def test_flags_of_every_build(self, flake: Flake, system: str) -> None:
         package = flake.packages[system]["onnxruntime-cpu"]

@@ -9,6 +9,10 @@ includes ours.
 
 ``ZRT_ORT_LINK_ARGS`` (whitespace-separated, as for a shell) links a static core of ONNX Runtime in; it wants
 exact mode, with the headers of that core.
+
+``ZRT_TARGET`` names a platform of `TARGETS` to compile for, by the Python package ziglang.
+``ZRT_FREE_THREADED_INCLUDE`` names the headers of the free-threaded Python that the module is for, in place of the
+Python that builds it.
 """
 
 from __future__ import annotations
@@ -82,6 +86,16 @@ extern "Python+C" {
 }
 """
 
+# The platforms of the released wheels, by their names in a wheel's tag: zig's names of the same targets.
+TARGETS = {
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+    "musllinux_1_2_x86_64": "x86_64-linux-musl",
+    "musllinux_1_2_aarch64": "aarch64-linux-musl",
+    "macosx_10_15_x86_64": "x86_64-macos.10.15",
+    "macosx_11_0_arm64": "aarch64-macos.11.0",
+}
+
 COMPILE_ARGS = (
     "-O3",
     "-std=gnu11",
@@ -152,15 +166,62 @@ def proof(header: str, text: str) -> str:
     return "\n".join(lines)
 
 
+def target() -> str | None:
+    """The platform that `ZRT_TARGET` names; None for that of this machine."""
+    name = os.environ.get("ZRT_TARGET") or None
+    if name is not None and name not in TARGETS:
+        raise ValueError(f"ZRT_TARGET={name} is none of {', '.join(TARGETS)}")
+    return name
+
+
+def free_threaded_headers() -> Path | None:
+    """The folder that `ZRT_FREE_THREADED_INCLUDE` names."""
+    name = os.environ.get("ZRT_FREE_THREADED_INCLUDE") or None
+    if name is None:
+        return None
+    if not Path(name, "patchlevel.h").is_file():
+        raise FileNotFoundError(f"ZRT_FREE_THREADED_INCLUDE={name}: no patchlevel.h there")
+    if target() is None:
+        raise ValueError("ZRT_FREE_THREADED_INCLUDE needs ZRT_TARGET: the platform of that Python")
+    # cffi compiles from within the scratch folder.
+    return Path(name).absolute()
+
+
 def abi3() -> bool:
-    """Whether this interpreter has the limited API, so that one module serves all later versions."""
-    return not sysconfig.get_config_var("Py_GIL_DISABLED")
+    """Whether the module is for Pythons with the limited API, so that it serves all later versions too."""
+    return not (free_threaded_headers() or sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+def python_version() -> tuple[int, int]:
+    """The version of the Python that the module is for."""
+    headers = free_threaded_headers()
+    if headers is None:
+        return sys.version_info[:2]
+    text = (headers / "patchlevel.h").read_text()
+    major, minor = re.findall(r"^#define PY_M(?:AJ|IN)OR_VERSION\s+(\d+)$", text, re.MULTILINE)
+    return int(major), int(minor)
 
 
 def extension_filename() -> str:
-    """The module's file name, with the suffix that this interpreter imports."""
-    suffix = ".abi3.so" if abi3() else sysconfig.get_config_var("EXT_SUFFIX")
+    """The module's file name, with the suffix that the Python imports that it is for."""
+    platform = target()
+    if abi3():
+        suffix = ".abi3.so"
+    elif platform is None:
+        suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    else:
+        major, minor = python_version()
+        system = "darwin" if platform.startswith("macosx") else TARGETS[platform].partition(".")[0]
+        suffix = f".cpython-{major}{minor}t-{system}.so"
     return NAME.rpartition(".")[2] + suffix
+
+
+def use_zig(platform: str) -> None:
+    """Lets setuptools compile for `platform` with zig."""
+    compiler = shlex.join([sys.executable, "-m", "ziglang", "cc", "-target", TARGETS[platform]])
+    # Without `-s` the module keeps the paths of zig's own C library. macOS wants leave for Python's symbols.
+    link = "-shared -s" + (" -undefined dynamic_lookup" if platform.startswith("macosx") else "")
+    os.environ |= {"CC": compiler, "LDSHARED": f"{compiler} {link}"}
 
 
 def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) -> cffi.FFI:
@@ -174,16 +235,22 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
     ffi.cdef(text + load_api(text) + CALLBACKS)
     macros: list[tuple[str, str | None]] = []
     include_dirs = [str(folder), str(folder / "src")]
+    headers, platform = free_threaded_headers(), target()
     if abi3():
         # The limited API of 3.10: with a later one Python.h leaves out C headers that cffi 2.0 needs.
         macros.append(("Py_LIMITED_API", "0x030A0000"))
     else:
         macros.append(("_CFFI_NO_LIMITED_API", ""))
+    if headers:
+        # Both kinds of a Python's build have the same headers, but for this line of pyconfig.h.
+        macros.append(("Py_GIL_DISABLED", "1"))
+        include_dirs.append(str(headers))
     if include_dir:
         macros.append(("ZRT_EXACT", None))
         include_dirs.append(include_dir)
     if link_args:
         macros.append(("ZRT_STATIC_CORE", None))
+    darwin = platform.startswith("macosx") if platform else sys.platform == "darwin"
     ffi.set_source(
         NAME,
         source,
@@ -191,7 +258,7 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
         include_dirs=include_dirs,
         define_macros=macros,
         extra_compile_args=list(COMPILE_ARGS),
-        extra_link_args=link_args + ([] if sys.platform == "darwin" else ["-ldl", "-Wl,-z,noexecstack"]),
+        extra_link_args=link_args + ([] if darwin else ["-ldl", "-Wl,-z,noexecstack"]),
         py_limited_api=abi3(),
     )
     return ffi
@@ -224,15 +291,18 @@ def build(target_folder: Path = HERE, folder: Path = HERE) -> Path:
     if link_args and not include_dir:
         raise ValueError("ZRT_ORT_LINK_ARGS needs ZRT_ORT_INCLUDE_DIR: the headers of the core that is linked in")
     ffi = maker(include_dir, link_args, folder)
+    platform = target()
+    if platform is not None:
+        use_zig(platform)
     with tempfile.TemporaryDirectory() as scratch:
         module = compiled(ffi, scratch)
-        target = target_folder / extension_filename()
+        built = target_folder / extension_filename()
         # Replace the file, do not overwrite it: a running process may have the old one mapped.
-        fresh = target.with_suffix(f".{os.getpid()}")
+        fresh = built.with_suffix(f".{os.getpid()}")
         fresh.write_bytes(module.read_bytes())
         fresh.chmod(0o755)
-        fresh.replace(target)
-    return target
+        fresh.replace(built)
+    return built
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
+import os
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -22,11 +22,11 @@ def builder(root: Path) -> Any:
     return module
 
 
-def tag(abi3: bool) -> str:
-    """The wheel's tag: CPython 3.11 and later where the limited API allows, elsewhere this interpreter only."""
-    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    interpreter = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    return f"cp311-abi3-{platform}" if abi3 else f"{interpreter}-{interpreter}t-{platform}"
+def tag(build: Any) -> str:
+    """The wheel's tag: CPython 3.11 and later where the limited API allows, elsewhere one version of Python only."""
+    platform = build.target() or sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    interpreter = "cp{}{}".format(*build.python_version())
+    return f"cp311-abi3-{platform}" if build.abi3() else f"{interpreter}-{interpreter}t-{platform}"
 
 
 class ExtensionHook(BuildHookInterface[Any]):
@@ -36,10 +36,13 @@ class ExtensionHook(BuildHookInterface[Any]):
         """Compiles the module before hatchling collects the wheel's files."""
         build = builder(Path(self.root))
         build_data["pure_python"] = False
-        build_data["tag"] = tag(build.abi3())
+        build_data["tag"] = tag(build)
         if version == "editable":
             build.build()
             return
+        sbom = os.environ.get("ZRT_SBOM")
+        if sbom:
+            build_data["sbom_files"].append(os.path.abspath(sbom))
         # Not in the source folder: someone may be running zrt from there.
         self.scratch = tempfile.TemporaryDirectory()
         module = build.build(Path(self.scratch.name))
