@@ -28,6 +28,8 @@ def compile_to(target: Path, *flags: str) -> Path:
 def path() -> Path:
     """The compiled library."""
     global _folder
+    # Without a compiler every call comes here: each new folder would drop the last one with a warning.
+    compiler.command()
     _folder = tempfile.TemporaryDirectory()
     return compile_to(Path(_folder.name) / "libplugin.so")
 
