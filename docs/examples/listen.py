@@ -38,10 +38,9 @@ class Detector:
     """The probability that a chunk of a stream has speech. What the model remembers stays in the lane."""
 
     def __init__(self, model: str) -> None:
-        # Without its warnings: the model declares a wrong shape inside one of its branches.
-        session = zrt.Session(model, zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="ERROR"))
-        shapes = {"input": (1, CONTEXT + CHUNK), "state": (2, 1, 128), "sr": ()}
-        self.lane = session.lane(shapes, state={"stateN": "state"})
+        session = zrt.Session(model, zrt.SessionOptions(intra_op_num_threads=1))
+        shapes = {"input": (1, CONTEXT + CHUNK), "state": (2, 1, 128)}
+        self.lane = session.lane(shapes, samples={"sr": RATE}, state={"stateN": "state"})
         self.lane.inputs["sr"][...] = RATE
 
     def probability(self, chunk: np.ndarray) -> float:

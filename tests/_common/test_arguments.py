@@ -56,6 +56,11 @@ def test_shown_of_a_large_object_is_short(thing):
     assert 10 < len(shown(thing)) <= 80
 
 
+def test_wrong_type_tells_classes_of_one_name_apart():
+    kind = type("Options", (), {"__module__": "theirs", "__repr__": lambda self: "theirs"})
+    assert str(wrong_type("it", "Options", kind())).startswith("it: expected Options, got theirs.Options ")
+
+
 def test_wrong_type_shows_no_mapping_and_no_array():
     assert str(wrong_type("it", "an int", {"x": ARRAY})) == "it: expected an int, got dict"
     assert str(wrong_type("it", "an int", ARRAY)) == "it: expected an int, got ndarray"

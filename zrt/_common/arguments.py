@@ -48,8 +48,10 @@ def shown(thing: object) -> str:
 
 def wrong_type(subject: str, wanted: str, value: object) -> DTypeError:
     """The error for an argument of a wrong type; arrays and mappings, which may be large, are not shown."""
-    came = type(value).__name__
-    if not hasattr(type(value), "__array__") and not isinstance(value, Mapping):
+    kind = type(value)
+    # Another package may have a class of this name.
+    came = kind.__name__ if kind.__name__ != wanted else f"{kind.__module__}.{kind.__name__}"
+    if not hasattr(kind, "__array__") and not isinstance(value, Mapping):
         came = f"{came} {shown(value)}"
     return DTypeError(f"{subject}: expected {wanted}, got {came}")
 
