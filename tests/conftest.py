@@ -31,6 +31,7 @@ from hypothesis import HealthCheck, settings
 import zrt
 from tests.support import models, processes
 from tests.support import plugin as plugin_library
+from zrt.environment import shared_allocators
 from zrt.providers import Azure, usable
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +57,13 @@ NAMED = {
     "headers": ("ZRT_ORT_INCLUDE_DIR", "the folder of official headers that .ci/headers makes"),
     "source": ("ZRT_ORT_SOURCE", "a source tree of ONNX Runtime 1.27"),
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_registered_allocator() -> Iterator[None]:
+    """A module's tests leave no allocator of the host registered: with one, no session of the process is bounded."""
+    yield
+    assert not shared_allocators._host_registered
 
 
 @cache

@@ -163,9 +163,9 @@ def test_loaded_library_uses_these_words(
         return translate(code, text)
 
     monkeypatch.setattr(ort_messages, "to_error", record)
-    with pytest.raises(zrt.errors.Error):
+    with pytest.raises(zrt.errors.Error) as caught:
         provoke(build)
-    assert any(map(message.matches, messages)), messages
+    assert any(map(message.matches, messages)), (messages, caught.value)
 
 
 def test_message_of_a_wrong_output_shape_tells_the_right_one(build: Callable[..., Any]) -> None:

@@ -1,8 +1,13 @@
 """The allocators that sessions share are configured and registered as in the official package."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+
+import zrt
+from zrt.errors import ArgumentError
 
 FIELDS = (
     "max_mem",
@@ -63,6 +68,13 @@ def memory(ort) -> Any:
 
 
 class TestRegistration:
+    @pytest.fixture(autouse=True)
+    def unregistered(self) -> Iterator[None]:
+        """Later tests of this process have none: the official package has no call that unregisters one."""
+        yield
+        with suppress(ArgumentError):
+            zrt.Environment().unregister_allocator()
+
     @pytest.mark.parametrize("kind", ["ORT_ARENA_ALLOCATOR", "ORT_DEVICE_ALLOCATOR"])
     @pytest.mark.parametrize("config", [{}, {"arena_extend_strategy": 1, "max_mem": 1 << 30}, None])
     def test_takes_the_hosts_memory(self, ort, memory, kind, config) -> None:

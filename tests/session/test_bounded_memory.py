@@ -6,7 +6,6 @@ import gc
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,6 @@ from zrt.bench.machine import resident_bytes
 from zrt.errors import ArgumentError, BusyError, CallbackError, DTypeError, MemoryLimitError, UnsupportedError
 
 MIB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def no_registered_allocator() -> None:
-    """Other tests of the process may have left one of the host, with which no session is bounded."""
-    with suppress(ArgumentError):
-        zrt.Environment().unregister_allocator()
 
 
 # 1 and -1 for rows of equal ones; the intermediate results are as large as x, and ORT allocates z.
