@@ -1,4 +1,5 @@
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -271,6 +272,19 @@ def test_defaults_are_those_of_the_application():
 LAST_COUNT = 'zrt_request_seconds_count{model="digits",status="200",version="1"}'
 
 
+def _fail_after_a_signal(folder: Path) -> None:
+    """A worker whose handler of SIGTERM, as uvicorn's, only makes a note."""
+    from zrt.serving.workers import _loaded
+
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.raise_signal(signal.SIGTERM)
+
+    def fail() -> Any:
+        raise OSError("no model")
+
+    _loaded(fail, folder)
+
+
 class TestWorkers:
     """``--workers``: several processes behind one port."""
 
@@ -349,6 +363,21 @@ class TestWorkers:
         assert "no such file.onnx" in done.stderr
         # Each worker has the error, and one says it.
         assert done.stderr.count("\n") == 1
+
+    def test_one_that_cannot_start_ends_even_if_uvicorn_took_its_signal(self, installed, tmp_path, eventually):
+        from zrt.serving.workers import ENDING
+
+        worker = multiprocessing.get_context("spawn").Process(target=_fail_after_a_signal, args=(tmp_path,))
+        worker.start()
+        eventually(lambda: list(tmp_path.iterdir()))
+        assert worker.is_alive()
+        (tmp_path / ENDING).touch()
+        worker.join(30)
+        try:
+            assert worker.exitcode == 3
+        finally:
+            worker.kill()
+        assert (tmp_path / "failed").read_text() == "no model"
 
     def test_they_divide_the_cpus(self, installed, monkeypatch, tmp_path):
         monkeypatch.setattr("zrt.environment.cpu_limits.cpus", lambda: 9)

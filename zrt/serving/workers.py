@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from zrt.serving.server import configuration
 
 # The file with the message of a worker that could not start.
 FAILED = "failed"
+# The file that is there once the supervisor asks the workers to end.
+ENDING = "ending"
 
 # A worker that does not react for so many seconds is replaced. One that starts on a busy machine takes some.
 HUNG_S = 60
@@ -111,6 +114,8 @@ class _Supervisor(Multiprocess):
         # Otherwise this process would hold connections that no worker takes any more.
         for listening in self.sockets:
             listening.close()
+        with suppress(OSError):
+            Path(self._folder, ENDING).touch()
         super().terminate_all()
 
     def handle_int(self) -> None:
@@ -131,7 +136,10 @@ def _loaded(make: Callable[[], Application], folder: Path) -> Application:
         own.replace(folder / FAILED)
         # The supervisor ends this process. It must answer until then: uvicorn waits for the answer of one that is gone.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        time.sleep(HUNG_S)
+        # uvicorn may have taken the signal before.
+        end = time.monotonic() + HUNG_S
+        while time.monotonic() < end and not Path(folder, ENDING).exists():
+            time.sleep(0.05)
         raise SystemExit(STARTUP_FAILURE) from None
     Path(folder, f"{WORKER}.{os.getpid()}").touch()
     return application
