@@ -142,8 +142,6 @@ def test_stream_of_another_device_is_refused(stream, there, monkeypatch):
 
 @pytest.mark.gpu
 class TestCuda:
-    """Not tested on hardware."""
-
     @pytest.fixture
     def device(self):
         """CUDA's first device, once its library is registered."""

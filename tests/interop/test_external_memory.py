@@ -1,6 +1,6 @@
 """External memory and semaphores, imported by the tests' own provider and refused by others.
 
-Not tested on hardware: Direct3D, Vulkan and CUDA.
+Not tested on hardware: Direct3D and Vulkan.
 """
 
 import gc

@@ -253,7 +253,8 @@ class TestMemory:
 class TestCuda:
     @pytest.fixture
     def session(self):
-        return Session(build.cnn().SerializeToString(), providers=["CUDA"])
+        # TF32 has the exponents of float32 and fewer digits.
+        return Session(build.cnn().SerializeToString(), providers=[zrt.providers.CUDA(use_tf32=False)])
 
     def test_audit_reports_copies_of_host_buffers(self, session):
         lane = session.lane([(2, 1, 28, 28)])
@@ -285,6 +286,8 @@ class TestCuda:
         pinned = LaneMemory.allocated(MemoryInfo.cuda_pinned())
         lane = session.lane([(2, 1, 28, 28)], inputs=pinned, outputs=pinned)
         assert run_on(lane, image=1)["logits"].shape == (2, 10)
+        wanted = Session(build.cnn().SerializeToString()).run({"image": lane.inputs["image"]})[0]
+        np.testing.assert_allclose(lane.outputs["logits"], wanted, rtol=1e-3, atol=1e-3)
         assert {port.memory.name for port in lane.audit().outputs} == {"CudaPinned"}
 
     def test_outputs_left_on_the_device(self, session):

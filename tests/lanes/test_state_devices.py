@@ -74,6 +74,19 @@ class TestOwnDevice:
         gc.collect()
         assert host(state) == [-1, -2]
 
+    def test_mask_lies_on_the_host(self, build, plugin):
+        model = build(
+            "(float[n] x, float[b, s] m) => (float[n] y, float sum) {"
+            " y = Neg(x) negated = Neg(m) sum = ReduceSum<keepdims = 0>(negated) }"
+        )
+        session = Session(model, SessionOptions(log_severity_level="FATAL"), [plugin.own, "cpu"])
+        ports = StatePorts({"y": "x"}, capacity=4, follow={"m": "mask"})
+        lane = session.lane({"x": (2,), "m": (1, 1)}, state=ports)
+        for run in range(1, 4):
+            lane.run()
+            assert lane.outputs["sum"] == -run
+        assert [port.memory.is_host for port in lane.audit().state] == [False, True]
+
     def test_window_is_refused(self, negate):
         ports = StatePorts([StatePair("y", "x", axis=0)], 4, window=2)
         with pytest.raises(UnsupportedError, match="window: 'x' lies on"):

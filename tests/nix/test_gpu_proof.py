@@ -271,6 +271,7 @@ def test_official_package_runs_in_its_own_folder(monkeypatch: pytest.MonkeyPatch
         assert set(duels) == {
             (kind, "lane_graph", kind, "lane_device"),
             (kind, "lane_device", "official", "official_iobinding"),
+            (kind, "lane_device_no_wait", "official", "official_iobinding"),
             (kind, "lane_pinned", kind, "lane_host"),
             (kind, "lane_device", kind, "session_run"),
             ("built", "lane_device", "official", "lane_device"),

@@ -249,6 +249,12 @@ class TestCuda:
             binding.run()
             np.testing.assert_allclose(binding.numpy()["logits"], expected, rtol=1e-2, atol=1e-2)
 
+    def test_an_output_in_the_callers_pinned_memory(self, cuda, image, expected):
+        value = zrt.Value.allocate((2, 10), np.float32, cuda.allocator(zrt.MemoryInfo.cuda_pinned()))
+        binding = bind(cuda, {"image": image}, logits=value)
+        binding.run()
+        np.testing.assert_allclose(value.numpy(), expected, rtol=1e-2, atol=1e-2)
+
     def test_an_output_in_the_callers_memory(self, cuda, image, expected):
         logits = np.zeros((2, 10), np.float32)
         binding = bind(cuda, {"image": image}, logits=logits)

@@ -242,8 +242,6 @@ def test_device_without_a_provider_library_is_refused(monkeypatch):
 
 @pytest.mark.gpu
 class TestCuda:
-    """Not tested on hardware."""
-
     @pytest.fixture
     def session(self):
         return Session(models.double(("n", 3)), providers=["CUDA"])

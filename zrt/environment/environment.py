@@ -190,8 +190,6 @@ class Environment:
         allocation goes to the system. A READ_ONLY `memory` is used for weights only. A device has one allocator: a
         new one replaces the old one, which its sessions keep. `memory` is the host's or CUDA's; other memory raises
         `UnsupportedError`, and CUDA's raises `ProviderError` if CUDA cannot be used.
-
-        Not tested on hardware: CUDA.
         """
         from zrt.environment import shared_allocators
 

@@ -27,8 +27,6 @@ class SyncStream(Owner):
 
     `options` are those of the device's provider. Raises `UnsupportedError` if the provider has no streams, or if the
     device computes in the host's memory.
-
-    Not tested on hardware: CUDA's streams. The tests use a provider of their own that computes on the CPU.
     """
 
     __slots__ = ("_kept", "_sessions", "device")

@@ -1,7 +1,6 @@
 """DLPack, the importing half: tensors of other libraries as values over the same memory.
 
-A capsule may be released before or after the value made from it. Not tested on hardware: tensors on CUDA and ROCm
-devices.
+A capsule may be released before or after the value made from it. Not tested on hardware: tensors on ROCm devices.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def from_dlpack(
     for, unpacked 4- or 2-bit elements) or that the other library does not export, `DTypeError` for elements without
     an ONNX type, and `UnsupportedError` for complex numbers.
 
-    Not tested on hardware: CUDA and ROCm.
+    Not tested on hardware: ROCm.
     """
     if not hasattr(type(thing), "__dlpack__") or not hasattr(type(thing), "__dlpack_device__"):
         raise wrong_type(subject, "an object with __dlpack__", thing)

@@ -30,7 +30,7 @@ from zrt.memory.arrays import address_of
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
 from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind
-from zrt.values import Value
+from zrt.values import Value, as_output
 from zrt.values.type_info import ValueInfo
 
 # The ids of the graphs that lanes capture: each lane has its own, above those that users choose.
@@ -454,7 +454,9 @@ def _output_port(session: Session, info: ValueInfo, place: MemoryInfo, port: Por
     """The port of an output: memory of its shape, or left to ORT with the reason."""
     subject = f"output {info.name!r}"
     if port.shape is not None:
-        return where.port(session, info, place, port.shape, subject)
+        made = where.port(session, info, place, port.shape, subject)
+        assert made.value is not None
+        return replace(made, value=as_output(made.value))
     if info.name in where.callers:
         raise UnsupportedError(f"{subject}: {port.why}, so it cannot have memory of yours")
     return Port(info, place, LaneMemory.left(where.of(info.name).memory), why=port.why)
@@ -501,7 +503,8 @@ def _audit(port: Port, value: Value | None, does: str) -> PortAudit:
         element_type=port.info.element_type,
         shape=tensor.shape if tensor is not None else None,
         nbytes=numbers.nbytes if numbers is not None else 0,
-        memory=value.memory if value is not None else port.where.memory,
+        # Values over pinned memory do not say so where ORT writes into them.
+        memory=value.memory if value is not None and port.value is None else port.where.memory,
         kind=port.where.kind,
         address=ours,
         ort_address=theirs,

@@ -155,7 +155,7 @@ class State(Owner, Mapping[str, Any]):
         state = handle.pointer
         address = address_of(state.data[2 * index + (int(state.turn) if pair.kind in (FIXED, GROWING) else 0)])
         shape = pair.dims if pair.kind == MASK else pair.shape(int(state.steps))
-        if not pair.memory.is_host and pair.kind != MASK:
+        if not pair.memory.is_host:
             return at_address(address, shape, pair.element_type, pair.memory, handle)
         return arrays.view(handle, address, shape, pair.element_type)
 
@@ -353,7 +353,7 @@ def _allocate(layout: Layout, session: Handle, memory: LaneMemory) -> tuple[list
 
 def _place(pair: Pair, memory: LaneMemory) -> MemoryInfo:
     """The memory of a pair: on a device that of the session, on the host that of the lane."""
-    if pair.kind != MASK and not pair.memory.is_host:
+    if not pair.memory.is_host:
         return pair.memory
     return memory.memory if memory.kind == "allocated" and memory.memory.is_host else CPU
 

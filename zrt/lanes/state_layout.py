@@ -18,7 +18,7 @@ from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.lanes.ports import require_bindable, require_names
 from zrt.lanes.state_ports import StatePair, StatePorts
-from zrt.memory.allocators import MOST_BYTES, MemoryInfo, session_memories
+from zrt.memory.allocators import CPU, MOST_BYTES, MemoryInfo, session_memories
 from zrt.session.session import Session
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values import symbolic_shapes
@@ -334,7 +334,8 @@ class _Resolver:
             rows = self._shapes.get(name, info.shape)[0]
             if not isinstance(rows, int):
                 rows = self._sizes.get(rows or "", 1)
-            masks.append(Pair(MASK, info, None, (rows, self._capacity), 1, self._places[name]))
+            # On the host, wherever the model reads it: C writes into it.
+            masks.append(Pair(MASK, info, None, (rows, self._capacity), 1, CPU))
         return followers, masks
 
     def _follower_shapes(self, step: int) -> dict[str, Shape]:

@@ -36,8 +36,7 @@ class LoraAdapter(Owner):
     """An adapter, loaded and ready for any number of runs (``OrtLoraAdapter``).
 
     `adapter` is the path of an ``.onnx_adapter`` file, which is mapped (`MappedFile` says what must not happen
-    to it), or its bytes, which are copied. With the `allocator` of a device, its parameters are copied to the device;
-    not tested on hardware.
+    to it), or its bytes, which are copied. With the `allocator` of a device, its parameters are copied to the device.
 
     Runs take it as ``RunOptions(adapters=[...])``: its parameters are fed in place of the model's own values, so the
     model must have optional inputs of those names (`Session.initializers`). The object may serve runs of several

@@ -34,7 +34,7 @@ from zrt.session.feeds import check_kind, check_type, names_of
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
 from zrt.types import ElementType, ValueKind, creation_code
-from zrt.values import Value, as_value
+from zrt.values import Value, as_output, as_value
 from zrt.values.symbolic_shapes import check, fits
 from zrt.values.type_info import Dim, ValueInfo, format_type, is_plain, phrase
 
@@ -52,7 +52,7 @@ def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer
         raise ArgumentError(f"{subject}: the array is read-only")
     check_type(info, value.element_type, subject)
     check(info, value.shape, subject)
-    return value
+    return as_output(value)
 
 
 # For the dtypes of arrays that can be bound as they are, ORT's number of the type and the bits of an element.

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zrt.values.sparse import SparseTensor
-    from zrt.values.value import Value, as_value
+    from zrt.values.value import Value, as_output, as_value
 
-_HOMES = {"SparseTensor": "sparse", "Value": "value", "as_value": "value"}
+_HOMES = {"SparseTensor": "sparse", "Value": "value", "as_output": "value", "as_value": "value"}
 
-__all__ = ["SparseTensor", "Value", "as_value"]
+__all__ = ["SparseTensor", "Value", "as_output", "as_value"]
 
 
 def __getattr__(name: str) -> Any:

@@ -49,8 +49,6 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
 
     Raises `DTypeError` or `ShapeError` on a mismatch, `ArgumentError` for a read-only destination, and
     `UnsupportedError` if no provider library can copy to or from the device.
-
-    Not tested on hardware: CUDA. The tests copy with a provider library of their own.
     """
     if not isinstance(pairs, Iterable):
         raise wrong_type("pairs", "(source, destination) pairs", pairs)
@@ -156,8 +154,6 @@ def register_cuda(*memories: MemoryInfo) -> str:
     """Registers CUDA's provider library, which can copy; returns what is missing, or "" if it is registered.
 
     A session on CUDA is not enough: ``CopyTensors`` uses the copies of registered provider libraries only.
-
-    Not tested on hardware.
     """
     if not any(memory.name.startswith("Cuda") for memory in memories):
         return "no provider library that can copy so is registered with this process's environment"

@@ -1,6 +1,6 @@
 """DLPack, the exporting half: values as capsules, from which other libraries take tensors without a copy.
 
-Not tested on hardware: tensors on CUDA and ROCm devices.
+Not tested on hardware: tensors on ROCm devices.
 """
 
 from __future__ import annotations

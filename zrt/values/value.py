@@ -65,6 +65,16 @@ def at_address(
     return Value(handle, memory=memory)
 
 
+def as_output(value: Value) -> Value:
+    """The value as ONNX Runtime can write an output into it: CUDA's pinned memory as the host memory that it is.
+
+    ONNX Runtime 1.27 fails to copy an output into a tensor that it knows to lie in pinned memory.
+    """
+    if value.memory.name != MemoryInfo.cuda_pinned().name:
+        return value
+    return at_address(value.address, value.shape, value.element_type, owner=value._open())
+
+
 def _usable(array: np.ndarray[Any, Any], subject: str) -> np.ndarray[Any, Any]:
     """A plain array for one that may be of a subclass, which may override attributes; it must need no copy."""
     array = arrays.plain(array, subject)
@@ -364,7 +374,7 @@ class Value(Owner):
         waits for it: a value is complete when the call that made it has returned. `dl_device` and `copy` can ask for
         a copy on the host. Raises `DLPackError`, which is a `BufferError`, for a value that DLPack cannot describe.
 
-        Not tested on hardware: CUDA and ROCm.
+        Not tested on hardware: ROCm.
         """
         from zrt.values import dlpack_export
 

@@ -1,12 +1,13 @@
 """Packs all that the proof on a GPU needs into one folder, which a machine without a network unpacks and runs.
 
-    python nix/apps/gpu-proof/pack.py FOLDER --wheel onnxruntime_gpu-….whl --extra cffi-….whl
+    python nix/apps/gpu-proof/pack.py FOLDER --wheel onnxruntime_gpu-….whl --extra cffi-….whl --extra hypothesis-….whl
     python nix/apps/gpu-proof/pack.py FOLDER --built result/lib/python3.13/site-packages --extra cffi-….whl
 
 With `--wheel` it is about the official library: that wheel, for the Python of the other machine, and this repository's
 zrt. With `--built` it is about a zrt with a core of its own and the providers beside its extension. An extra is a wheel
-for the other machine, which uses it where it has no such package; pytest and its needs are always packed. The models
-come from the packages of `benches.real`. The folder holds the scripts and one archive; then, on the other machine:
+for the other machine, which uses it where it has no such package: the tests need cffi and hypothesis. pytest and its
+needs are always packed. The models come from the packages of `benches.real`. The folder holds the scripts and one
+archive; then, on the other machine:
 
     python3 FOLDER/proof.py --report REPORT
 """
@@ -32,7 +33,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SCRIPTS = ("proof.py", "items.py", "worker.py")
-PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
+PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "sortedcontainers")
 LIMIT = 60 * 10**6
 REAL = ("voice activity, settled shapes", "type of a file", "OCR: find text")
 # A header of a container of GPU code, and the kinds of its entries.

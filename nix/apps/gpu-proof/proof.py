@@ -328,6 +328,11 @@ def carry_out(packed: Packed, other: Packed | None, report: Report, without: str
     for model in (SMALL, CNN):
         name = f"lane on the device over onnxruntime's run_with_iobinding, {model}"
         report.item(name, ratio("lane_device", "official_iobinding", model, LANE_GOAL), without)
+        report.item(
+            f"the same with synchronize=False, {model}",
+            ratio("lane_device_no_wait", "official_iobinding", model, LANE_GOAL),
+            without,
+        )
     report.item("lane in pinned memory over host memory", ratio("lane_pinned", "lane_host", CNN), without)
     report.item("copies", single("copies", SMALL), without)
     report.item("streams", single("streams", CNN), without)

@@ -52,13 +52,13 @@ def session_of(model: str, provider: str, **options: Any) -> Any:
     return zrt.Session(f"{model}.onnx", zrt.SessionOptions(intra_op_num_threads=ONE_THREAD), chosen)
 
 
-def lane_of(session: Any, memory: Any, feeds: Arrays, wanted: Arrays) -> Any:
+def lane_of(session: Any, memory: Any, feeds: Arrays, wanted: Arrays, **options: Any) -> Any:
     """A lane with both sides in that memory, its inputs filled."""
     import zrt
 
     shapes = {name: array.shape for name, array in feeds.items()}
     output_shapes = {name: array.shape for name, array in wanted.items()}
-    lane = session.lane(shapes, output_shapes, inputs=memory, outputs=memory)
+    lane = session.lane(shapes, output_shapes, inputs=memory, outputs=memory, **options)
     for name, array in feeds.items():
         zrt.copy(array, lane.inputs[name])
     return lane
@@ -84,11 +84,11 @@ def memory_of(kind: str, provider: str) -> Any:
     return zrt.LaneMemory.allocated() if provider == "cpu" else zrt.LaneMemory.allocated(infos[kind]())
 
 
-def lane(kind: str) -> Callable[..., Any]:
+def lane(kind: str, **options: Any) -> Callable[..., Any]:
     """A lane with both sides in one kind of memory."""
 
     def make(model: str, provider: str, feeds: Arrays, wanted: Arrays) -> Any:
-        made = lane_of(session_of(model, provider), memory_of(kind, provider), feeds, wanted)
+        made = lane_of(session_of(model, provider), memory_of(kind, provider), feeds, wanted, **options)
         made.run()
         return made.run, (), lambda: results_of(made, wanted)
 
@@ -146,6 +146,7 @@ def official_run(model: str, provider: str, feeds: Arrays, wanted: Arrays) -> An
 
 WAYS: dict[str, Callable[..., Any]] = {
     "lane_device": lane("device"),
+    "lane_device_no_wait": lane("device", synchronize=False),
     "lane_pinned": lane("pinned"),
     "lane_host": lane("host"),
     "lane_graph": graph,

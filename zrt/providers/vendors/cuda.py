@@ -66,8 +66,6 @@ class CUDA(Provider):
     """NVIDIA GPUs through CUDA and cuDNN.
 
     `performance`, `cuda_graph` and `low_memory` make it with options that suit one purpose.
-
-    Not tested on hardware.
     """
 
     name = "CUDAExecutionProvider"
