@@ -11,6 +11,7 @@ import pytest
 
 import zrt
 from tests.support import processes
+from tests.support.compiler import shared_library
 from zrt.environment import cpu_budget, cpu_limits
 from zrt.errors import ArgumentError, DTypeError
 
@@ -23,8 +24,14 @@ STEPS = {
         "first_in_first_out",
         "run_inside_a_run",
         "child_of_a_fork",
+        "computed_after_a_wait",
+        "failure_after_a_wait",
+        "ends_after_a_wait",
+        "interrupt_after_a_wait",
+        "operators_run_in_the_thread_of_their_caller",
+        "worker_uses_all_cpus",
     ],
-    2: ["no_more_than_fit", "child_of_a_fork"],
+    2: ["no_more_than_fit", "computed_after_a_wait", "child_of_a_fork"],
     3: ["several_threads", "options"],
 }
 PROGRAM = """
@@ -43,6 +50,13 @@ print(zrt.Environment.cpu_budget()[:4])
 @pytest.mark.parametrize("cpus", STEPS)
 def test_runs_under_a_budget(script, cpus):
     assert script("cpu_budget.py", cpus, *STEPS[cpus]).stderr == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="preloads a library for glibc")
+def test_run_that_waits_without_a_thread_raises(tmp_path, script, monkeypatch):
+    source = (Path(__file__).parent / "scripts" / "starved.c").read_text()
+    monkeypatch.setenv("LD_PRELOAD", str(shared_library(tmp_path / "starved.so", source, "-ldl")))
+    script("cpu_budget.py", 1, "no_thread_for_a_worker")
 
 
 class TestSize:

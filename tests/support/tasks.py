@@ -16,10 +16,19 @@ def count() -> int:
     return sum(task.name not in opening and _counts(task) for task in TASKS.iterdir())
 
 
+def named(name: str) -> list[int]:
+    """The threads with this name."""
+    return [int(task.name) for task in TASKS.iterdir() if _read(task / "comm") == f"{name}\n"]
+
+
 def _counts(task: Path) -> bool:
+    text = _read(task / "stat")
+    return text is not None and not int(text.rpartition(")")[2].split()[6]) & PF_EXITING
+
+
+def _read(file: Path) -> str | None:
+    """The text of a file about a thread; None if the thread has ended."""
     try:
-        text = (task / "stat").read_text()
+        return file.read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    fields = text.rpartition(")")[2]
-    return not int(fields.split()[6]) & PF_EXITING
+        return None

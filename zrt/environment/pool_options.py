@@ -24,7 +24,11 @@ class PoolOptions(Handle):
     The methods about config entries are for an ``OrtSessionOptions``.
     """
 
-    __slots__ = ("crew", "pools", "threads", "wish")
+    __slots__ = ("bound", "crew", "pools", "threads", "wish")
+
+    bound: bool
+    """Whether under a budget of CPUs runs keep to the threads of their callers: with operators of the caller's, which
+    may look at their thread, and on devices, whose providers may keep something for each thread."""
 
     crew: Crew | None
     pools: Handle | None
@@ -38,12 +42,13 @@ class PoolOptions(Handle):
         super().__init__(reference, pointer, kept)
         self.crew = self.pools = self.wish = None
         self.threads = 0
+        self.bound = False
 
     def holding(self, *others: Handle) -> Self:
         """The same options, which keep these other handles alive too."""
         held = super().holding(*others)
         held.crew, held.pools, held.threads = self.crew, self.pools, self.threads
-        held.wish = self.wish
+        held.bound, held.wish = self.bound, self.wish
         return held
 
     def add_config_entry(self, key: str, value: bytes) -> None:

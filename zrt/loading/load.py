@@ -75,6 +75,7 @@ def prepare_options(
             )
         handle.threads = pools.intra_op_num_threads or cpu_budget.pool_threads()
     handle = selection.apply(handle)
+    handle.bound = handle.bound or not selection.is_cpu
     if external_data_dir is not None:
         folder = path_bytes(external_data_dir, "external_data_dir")
         if not os.path.isdir(folder):
@@ -200,14 +201,14 @@ def make_session(
     if options.pools is not None:
         # After a fork, this handle reports that the threads are missing.
         parents = [*parents, options.pools]
-    several = options.threads > 1 and cpu_budget.current() is not None
-    end = ffi.addressof(lib, "zrt_budget_release") if several else load_api().ReleaseSession
+    listed = (options.threads > 1 or options.bound) and cpu_budget.current() is not None
+    end = ffi.addressof(lib, "zrt_budget_release") if listed else load_api().ReleaseSession
     if options.wish is not None:
         session = _make_bounded(options, end, parents, function, *arguments, kept=kept)
     else:
         session = SessionHandle.make(end, parents, function, "OrtSession", *arguments, kept=kept)
     try:
-        if several and lib.zrt_budget_enter(session.pointer, options.threads):
+        if listed and lib.zrt_budget_enter(session.pointer, max(options.threads, 1), options.bound):
             raise AllocationError("no memory for a session's places in the budget of CPUs")
         settle_threads(options, subject)
     except BaseException:

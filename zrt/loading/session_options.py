@@ -225,6 +225,7 @@ class SessionOptions(OptionData):
         calls += [("custom_ops", "AddCustomOpDomain", (domain.pointer,)) for domain in domains]
         calls += [("custom_op_libraries", "RegisterCustomOpsLibrary_V2", (file,)) for file in self._libraries()]
         apply(handle, calls, "SessionOptions")
+        handle.bound = bool(domains or self.custom_op_libraries)
         handle.threads = self.intra_op_num_threads or cpu_budget.pool_threads()
         if source is not None:
             give = later("SessionOptionsSetWeightlessSourceModelBuffer", "weightless_source_model")

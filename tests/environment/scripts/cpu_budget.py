@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +23,11 @@ from tests.custom_ops.support import ONE, Op, X
 from tests.custom_ops.support import load as load_with
 from tests.session.test_deadlines import EIGHTS, SHORT, WAYS
 from tests.support import models, tasks
-from zrt.errors import TerminatedError, TimeoutError
+from zrt.errors import InvalidArgumentError, TerminatedError, TimeoutError
 
 QUIET = {"log_severity_level": "FATAL"}
+
+warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
 
 
 def load(**options):
@@ -43,8 +48,8 @@ def until(condition: Callable[[], object]) -> None:
 
 
 @contextmanager
-def held(session, taken: int = 1) -> Iterator[None]:
-    """An endless run of the session, which takes so many places."""
+def endless_run(session, taken: int = 1) -> Iterator[None]:
+    """A run of the session that takes so many places until the end of the block."""
     free, options = budget().free, zrt.RunOptions()
 
     def endless():
@@ -59,6 +64,14 @@ def held(session, taken: int = 1) -> Iterator[None]:
         finally:
             options.terminate()
         run.result(60)
+
+
+@contextmanager
+def held(session, taken: int = 1) -> Iterator[None]:
+    """An endless run, whose places are free again after the block."""
+    free = budget().free
+    with endless_run(session, taken):
+        yield
     until(lambda: budget().free == free)
 
 
@@ -76,6 +89,141 @@ def every_way():
             until(lambda: not budget().waiting)
             assert budget().runs == before.runs, name
         assert budget().waited > before.waited
+
+
+def workers() -> list[int]:
+    """The threads that compute runs that waited."""
+    return tasks.named("zrt-budget")
+
+
+@contextmanager
+def after_a_wait(function: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[Future[Any]]:
+    """The future of a call in another thread, whose run had to wait for its turn and then began."""
+    holder = load()
+    with ThreadPoolExecutor(1) as pool:
+        with ExitStack() as stack:
+            for _ in range(budget().free):
+                stack.enter_context(endless_run(holder))
+            future = pool.submit(function, *arguments, **named)
+            until(lambda: budget().waiting == 1)
+        until(lambda: budget().waiting == 0)
+        yield future
+
+
+def computed_after_a_wait():
+    """In every way; as many threads as the budget has places compute runs that waited."""
+    session = load()
+    with ThreadPoolExecutor(8) as pool:
+        for name, way in WAYS.items():
+            with after_a_wait(way, session, SHORT) as future:
+                assert future.result(60)[0].tolist() == EIGHTS, name
+            for future in [pool.submit(way, session, SHORT) for _ in range(100)]:
+                assert future.result(60)[0].tolist() == EIGHTS, name
+    assert budget().free == budget().cpus
+    assert 1 <= len(workers()) <= budget().cpus
+
+
+def failure_after_a_wait():
+    session = zrt.Session(
+        models.parsed("(int64 n, float[k] x) => (float y) { y = Gather(x, n) }"), zrt.SessionOptions(**QUIET)
+    )
+    with (
+        after_a_wait(session.run, {**SHORT, "n": np.array(9)}) as future,
+        pytest.raises(InvalidArgumentError, match="indices"),
+    ):
+        future.result(60)
+
+
+def ends_after_a_wait():
+    """A run that another thread computes ends as one in its own thread does."""
+    session, endless, options = load(), {**SHORT, "n": ENDLESS}, zrt.RunOptions(**QUIET)
+    with after_a_wait(session.run, endless, timeout=0.5) as future, pytest.raises(TimeoutError):
+        future.result(60)
+    with after_a_wait(session.run, endless, options=options) as future:
+        options.terminate()
+        with pytest.raises(TerminatedError):
+            future.result(60)
+    with after_a_wait(session.submit, endless) as future:
+        future.result(60).cancel()
+    with after_a_wait(session.submit, endless, timeout=0.5) as future, pytest.raises(TimeoutError):
+        future.result(60).result(60)
+    assert budget().free == budget().cpus
+    assert session.run(SHORT)[0].tolist() == EIGHTS
+
+
+def interrupt_after_a_wait():
+    """Ctrl-C ends the wait, and a run with a timeout; another run of the main thread goes on to its end."""
+    session, endless = load(), {**SHORT, "n": ENDLESS}
+    for limits in ({}, {"timeout": 60}):
+        options, holder = zrt.RunOptions(**QUIET), zrt.RunOptions(**QUIET)
+
+        def interrupt(options=options, holder=holder, limits=limits):
+            until(lambda: budget().waiting == 1)
+            holder.terminate()
+            until(lambda: budget().waiting == 0)
+            os.kill(os.getpid(), signal.SIGINT)
+            if not limits:
+                time.sleep(0.1)
+                options.terminate()
+
+        with ThreadPoolExecutor(2) as pool:
+            held_run = pool.submit(session.run, endless, options=holder)
+            until(lambda: budget().free == 0)
+            interruption = pool.submit(interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                session.run(endless, options=options, **limits)
+            interruption.result(60)
+            with pytest.raises(TerminatedError):
+                held_run.result(60)
+        assert budget().free == budget().cpus
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert session.run(SHORT)[0].tolist() == EIGHTS
+
+
+def operators_run_in_the_thread_of_their_caller():
+    threads = []
+
+    class Record(Op):
+        name = "Op"
+
+        def work(self, context):
+            threads.append(threading.current_thread())
+
+    session = load_with(ONE, Record())
+
+    def run():
+        session.run([X])
+        return threading.current_thread()
+
+    for _ in range(3):
+        with after_a_wait(run) as future:
+            assert future.result(60) is threads[-1]
+
+
+def worker_uses_all_cpus():
+    """The one that waited may have given itself fewer."""
+    session, allowed = load(), os.sched_getaffinity(0)
+
+    def run():
+        os.sched_setaffinity(0, {min(allowed)})
+        return session.run(SHORT)
+
+    with after_a_wait(run) as future:
+        future.result(60)
+    assert [os.sched_getaffinity(worker) for worker in workers()] == [allowed]
+
+
+def no_thread_for_a_worker():
+    session, left = load(), ctypes.c_int.in_dll(ctypes.CDLL(None), "threads_left")
+    with ThreadPoolExecutor(1) as pool, held(session):
+        pool.submit(int).result()
+        left.value = 0
+        with pytest.raises(zrt.errors.FailError, match="no thread can be started for runs that wait for a CPU"):
+            pool.submit(session.run, SHORT).result(60)
+        left.value = -1
+        assert (budget().waiting, budget().free) == (0, 0)
+    with after_a_wait(session.run, SHORT) as future:
+        assert future.result(60)[0].tolist() == EIGHTS
 
 
 def ends_while_it_waits():
@@ -189,6 +337,8 @@ def run_inside_a_run():
 def child_of_a_fork():
     """The place that a run of the parent holds is free in the child."""
     session = load()
+    with after_a_wait(session.run, SHORT) as future:
+        future.result(60)
     with held(session):
         process = os.fork()
         if process == 0:
@@ -197,6 +347,8 @@ def child_of_a_fork():
                 assert (budget().free, budget().waiting) == (budget().cpus, 0)
                 own = load()
                 assert own.run(SHORT)[0].tolist() == EIGHTS
+                with after_a_wait(own.run, SHORT) as future:
+                    assert future.result(60)[0].tolist() == EIGHTS
                 with pytest.raises(zrt.errors.ForkedError):
                     session.run(SHORT)
                 assert budget().free == budget().cpus
