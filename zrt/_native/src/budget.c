@@ -14,9 +14,9 @@
 #include "watch.h"
 #include "budget.h"
 
-/* A run, by ``RunWithBinding`` where there is a binding and by ``Run`` else, on the stack of its caller. Where no place is
-   free, it stands in the line until its turn comes or it is ended: the thread that takes it out of the line opens the
-   gate, as its last use of the run. */
+/* A run, by ``RunWithBinding`` where there is a binding and by ``Run`` else, on the stack of its caller. Where no place
+   is free, it stands in the line until its turn comes or it is ended: the thread that takes it out of the line opens
+   the gate, as its last use of the run. */
 typedef struct run {
     OrtSession *session;
     const OrtRunOptions *options;

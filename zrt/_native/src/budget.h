@@ -22,9 +22,9 @@ void zrt_budget_set(const OrtApi *api, size_t places);
 /* Lets the runs by this copy of ONNX Runtime's table take places, if there is a budget. */
 void zrt_budget_install(OrtApi *table);
 
-/* Lets the runs of a session take several places, or those that are free; all others take one. `bound`: only the threads
-   of their callers compute them, even those that waited. Returns 0, or -1 without memory. Release the session by
-   zrt_budget_release then. */
+/* Lets the runs of a session take several places, or those that are free; all others take one. `bound`: only the
+   threads of their callers compute them, even those that waited. Returns 0, or -1 without memory. Release the session
+   by zrt_budget_release then. */
 int zrt_budget_enter(OrtSession *session, size_t places, int bound);
 void zrt_budget_release(OrtSession *session);
 
