@@ -29,6 +29,9 @@ STEPS = {
         "ends_after_a_wait",
         "interrupt_after_a_wait",
         "operators_run_in_the_thread_of_their_caller",
+        "operator_in_c_runs_another_session",
+        "ended_run_stays_ended",
+        "worker_rounds_as_the_caller",
         "worker_uses_all_cpus",
     ],
     2: ["no_more_than_fit", "computed_after_a_wait", "child_of_a_fork"],
@@ -50,6 +53,19 @@ print(zrt.Environment.cpu_budget()[:4])
 @pytest.mark.parametrize("cpus", STEPS)
 def test_runs_under_a_budget(script, cpus):
     assert script("cpu_budget.py", cpus, *STEPS[cpus]).stderr == ""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "returned_memory_takes_no_place",
+        "log_callback_gets_the_lines_of_runs_that_waited",
+        "drop_in_with_one_thread",
+    ],
+)
+def test_step_of_a_new_process(script, step, monkeypatch):
+    monkeypatch.setenv("ZRT_CPUS", "1")
+    assert script("cpu_budget.py", 1, step).stderr == ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="preloads a library for glibc")

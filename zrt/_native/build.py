@@ -258,7 +258,7 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
         include_dirs=include_dirs,
         define_macros=macros,
         extra_compile_args=list(COMPILE_ARGS),
-        extra_link_args=link_args + ([] if darwin else ["-ldl", "-Wl,-z,noexecstack"]),
+        extra_link_args=link_args + ([] if darwin else ["-ldl", "-lm", "-Wl,-z,noexecstack"]),
         py_limited_api=abi3(),
     )
     return ffi

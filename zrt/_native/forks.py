@@ -55,7 +55,7 @@ def _table() -> RunTable:
 @cache
 def _table_of_children() -> RunTable:
     """The table that no fork changes."""
-    return RunTable()
+    return RunTable.of_sessions()
 
 
 class SessionHandle(Handle):

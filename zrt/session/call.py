@@ -36,7 +36,7 @@ class Owners(NamedTuple):
 class Call:
     """A run, prepared for all feeds of one set of names, types and shapes.
 
-    `key` identifies it among the calls of its session. `positions` names the inputs that a list of feeds stands for,
+    `key` identifies it among the calls of its session. `positions` are the session's inputs in the order of a list,
     and `wanted` the outputs where the caller named them. `distrusted` is the session's set of outputs whose declared
     shapes proved wrong; a run that proves it adds to the set.
     """

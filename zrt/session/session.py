@@ -374,7 +374,7 @@ class Session(Owner):
         if call is None:
             outputs = resolved(self.outputs, wanted or self.output_names, inputs, self._distrusted)
             call = Call(key, self._owners(), inputs, outputs, self.input_names, wanted, self._distrusted)
-            self._keep(call)
+            self._remember(call)
         return call
 
     def _owners(self) -> Owners:
@@ -383,7 +383,7 @@ class Session(Owner):
     def _known_call(self, key: Any) -> Call | None:
         return next((call for call in self._calls[1::2] if call.key == key), None)
 
-    def _keep(self, call: Call) -> None:
+    def _remember(self, call: Call) -> None:
         """Keeps a call for later runs. A session that captures graphs keeps none: each of its runs is checked."""
         if not self._captures:
             self._calls = (call.address, call, *self._calls[: 2 * CALLS_KEPT - 2])

@@ -146,5 +146,5 @@ def prepare(
     call = session._known_call(key)
     if call is None:
         call = ValueCall(key, owners, fed, names)
-        session._keep(call)
+        session._remember(call)
     return call, *pointers(handles)

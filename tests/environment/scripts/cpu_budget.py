@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import signal
 import sys
 import threading
@@ -23,6 +24,7 @@ from tests.custom_ops.support import ONE, Op, X
 from tests.custom_ops.support import load as load_with
 from tests.session.test_deadlines import EIGHTS, SHORT, WAYS
 from tests.support import models, tasks
+from zrt.custom_ops import CFunction
 from zrt.errors import InvalidArgumentError, TerminatedError, TimeoutError
 
 QUIET = {"log_severity_level": "FATAL"}
@@ -198,6 +200,104 @@ def operators_run_in_the_thread_of_their_caller():
     for _ in range(3):
         with after_a_wait(run) as future:
             assert future.result(60) is threads[-1]
+
+
+def operator_in_c_runs_another_session():
+    """In a thread of the session's, with the only place taken by its own run."""
+    inner, results = load(), []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p, ctypes.c_size_t] * 2, ctypes.c_void_p)
+    def run_inner(*_):
+        results.append(inner.run(SHORT, timeout=60)[0].tolist())
+        return 0
+
+    class InC(zrt.CustomOp):
+        name = "Op"
+        inputs = (np.float32,)
+        outputs = (np.float32,)
+        function = CFunction(run_inner)
+
+    twice = "(float[n] x) => (float[n] y, float[n] z) { y = test.ops.Op(x) z = test.ops.Op(x) }"
+    load_with(twice, InC(), execution_mode="PARALLEL", inter_op_num_threads=2).run([X])
+    assert results == [EIGHTS, EIGHTS]
+
+
+def returned_memory_takes_no_place():
+    """A bounded session gives memory back before a small run, which must not make its deadline wait."""
+    model = models.parsed("(float[n] x) => (float[n] y) { y = Neg(x) }")
+    session = zrt.Session(model, zrt.SessionOptions(**QUIET, memory="bounded"))
+    assert budget().runs == 0
+    session.run([np.ones(1 << 22, np.float32)])
+    with held(load()):
+        for _ in range(8):
+            with pytest.raises(TimeoutError):
+                session.run([np.ones(16, np.float32)], timeout=0.01)
+    assert session.run([np.ones(1, np.float32)])[0].tolist() == [-1]
+
+
+def ended_run_stays_ended():
+    """Also where its options are reset before its thread goes on."""
+    session, options = load(), zrt.RunOptions(**QUIET)
+    with ThreadPoolExecutor(1) as pool, held(session):
+        for _ in range(50):
+            run = pool.submit(session.run, SHORT, options=options)
+            until(lambda: budget().waiting == 1)
+            options.terminate()
+            options.reset()
+            with pytest.raises(TerminatedError):
+                run.result(60)
+
+
+def worker_rounds_as_the_caller():
+    session = zrt.Session(models.parsed("(float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }"))
+    feeds = [np.ones(1, np.float32), np.full(1, 2**-30, np.float32)]
+    upward = 0x800 if platform.machine() == "x86_64" else 0x400000
+
+    def run(mode):
+        assert ctypes.CDLL(None).fesetround(mode) == 0
+        return session.run(feeds)[0][0]
+
+    for mode, result in ((0, 1), (upward, np.nextafter(np.float32(1), np.float32(2))), (0, 1)):
+        with after_a_wait(run, mode) as future:
+            assert future.result(60) == result
+
+
+def log_callback_gets_the_lines_of_runs_that_waited():
+    from zrt import onnxruntime
+
+    lines = []
+    onnxruntime.set_default_logger_callback(lambda *line: lines.append(line), 0)
+    session = onnxruntime.InferenceSession(models.parsed(LOOP).SerializeToString())
+    options = onnxruntime.RunOptions()
+    with after_a_wait(session.run, None, {**SHORT, "n": ENDLESS}, options) as future:
+        before = len(lines)
+        options.terminate = True
+        with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.Fail):
+            future.result(60)
+    assert any("terminate" in line[-1] for line in lines[before:])
+
+
+def drop_in_with_one_thread():
+    """Such a session runs in forked children too, and keeps to the budget in both."""
+    from zrt import onnxruntime
+
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    settings.log_severity_level = 4
+    session = onnxruntime.InferenceSession(models.parsed(LOOP).SerializeToString(), settings)
+    session.run(None, SHORT)
+    assert budget().runs == 1
+    process = os.fork()
+    if process == 0:
+        try:
+            with after_a_wait(session.run, None, SHORT) as future:
+                assert future.result(60)[0].tolist() == EIGHTS
+            assert budget().waited
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+            os._exit(1)
+    assert os.waitpid(process, 0)[1] == 0
 
 
 def worker_uses_all_cpus():
@@ -396,6 +496,7 @@ def options():
 if __name__ == "__main__":
     # A program in the background of a shell inherits that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    zrt.Environment(cpus=int(sys.argv[1]))
+    if "ZRT_CPUS" not in os.environ:
+        zrt.Environment(cpus=int(sys.argv[1]))
     for step in sys.argv[2:]:
         globals()[step]()

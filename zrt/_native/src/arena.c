@@ -8,6 +8,7 @@
 #include "handle.h"
 #include "code.h"
 #include "lane.h"
+#include "budget.h"
 #include "arena.h"
 
 /* One run with a 24th of the largest one's feeds, or 36 with a quarter: random sizes rarely come so. */
@@ -24,8 +25,12 @@
 uintptr_t zrt_arena_shrink(const zrt_arena *arena, uint64_t *returned) {
     OrtValue *output = arena->output;
     OrtKeyValuePairs *stats = NULL;
-    RETURN_CODE_IF_FAILED(arena->api->Run(arena->shrinker, arena->shrinking, arena->input_names,
-        (const OrtValue *const *)&arena->input, 1, arena->output_names, 1, &output));
+    /* Part of a run or of a load: it needs no place of its own, and no deadline would end its wait. */
+    int mark = zrt_budget_mark(1);
+    OrtStatus *status = arena->api->Run(arena->shrinker, arena->shrinking, arena->input_names,
+        (const OrtValue *const *)&arena->input, 1, arena->output_names, 1, &output);
+    zrt_budget_mark(mark);
+    RETURN_CODE_IF_FAILED(status);
     RETURN_CODE_IF_FAILED(arena->api->AllocatorGetStats(arena->allocator, &stats));
     const char *count = arena->api->GetKeyValue(stats, "NumArenaShrinkages");
     *returned = count == NULL ? 0 : strtoull(count, NULL, 10);

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <Python.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,8 +12,13 @@
 #include "handle.h"
 #include "code.h"
 #include "lane.h"
+#include "log.h"
+#include "log_callback.h"
 #include "watch.h"
 #include "budget.h"
+
+/* The least stack of a worker: kernels need more than some systems give to a thread. */
+#define STACK_BYTES (8u << 20)
 
 /* A run, by ``RunWithBinding`` where there is a binding and by ``Run`` else, on the stack of its caller. Where no place
    is free, it stands in the line until its turn comes or it is ended: the thread that takes it out of the line opens
@@ -34,6 +40,8 @@ typedef struct run {
     /* Those of the watch that ends the wait at an interrupt; NULL outside of the main thread. */
     const OrtRunOptions *watched;
     uint64_t since;
+    /* How its thread rounds, and whether it flushes denormals to zero. */
+    fenv_t arithmetic;
     /* 0 for a run that was ended. */
     size_t granted;
     /* Whether a worker has computed it, with this result. */
@@ -159,7 +167,7 @@ static void give(size_t count) {
     unlock_and_serve();
 }
 
-static void work(void *unused) {
+static void *work(void *unused) {
     (void)unused;
 #ifdef __APPLE__
     pthread_setname_np("zrt-budget");
@@ -182,6 +190,7 @@ static void work(void *unused) {
             PyThread_release_lock(done->gate);
         done = next;
         if (next != NULL) {
+            fesetenv(&next->arithmetic);
             next->status = compute(next);
             next->computed = 1;
         }
@@ -193,26 +202,42 @@ static void work(void *unused) {
             while (!has_turn())
                 pthread_cond_wait(&served, &lock);
     }
+    return NULL;
 }
 
-/* Starts a worker unless there are enough: as many as places, or one for each run that waits. Returns whether there
-   are. */
+/* Starts a worker unless there are enough: as many as places, or one for each run that waits. Returns whether there is
+   any. */
 static int start_worker(void) {
     if (workers == places || workers - computing > waiting)
         return 1;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0)
+        return workers != 0;
+    size_t stack = 0;
+    pthread_attr_getstacksize(&attributes, &stack);
+    if (stack < STACK_BYTES)
+        pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     /* Python's own threads handle signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    int started = PyThread_start_new_thread(work, NULL) != (unsigned long)-1;
+    /* Not by Python's function: where it traces memory, that would wait for the GIL, and a thread with the GIL that
+       forks waits for our lock. */
+    pthread_t thread;
+    workers += pthread_create(&thread, &attributes, work, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    workers += started;
-    return started;
+    pthread_attr_destroy(&attributes);
+    return workers != 0;
 }
 
 /* Waits until the run was computed or ended, or has places. Returns a code. */
 static uintptr_t wait_in_line(run *self) {
     self->since = zrt_clock();
+    fegetenv(&self->arithmetic);
+    /* A worker is no thread of Python's. */
+    if (zrt_log_has_callback())
+        self->bound = 1;
     pthread_mutex_lock(&lock);
     if (!self->bound && !start_worker()) {
         pthread_mutex_unlock(&lock);
@@ -289,11 +314,14 @@ static OrtStatus *run_in_turn(run *self) {
         return (OrtStatus *)code;
     if (self->computed)
         return self->status;
+    /* Its options may have been reset since they ended it: so ONNX Runtime, which would compute it, does not see it. */
+    if (self->granted == 0)
+        return api->CreateStatus(ORT_FAIL, "the run ended while it waited for a CPU: its terminate flag was set");
     unsigned begun = generation;
     inside = 1;
     OrtStatus *status = compute(self);
     inside = 0;
-    if (self->granted != 0 && begun == generation)
+    if (begun == generation)
         give(self->granted);
     return status;
 }

@@ -28,7 +28,7 @@ void zrt_budget_install(OrtApi *table);
 int zrt_budget_enter(OrtSession *session, size_t places, int bound);
 void zrt_budget_release(OrtSession *session);
 
-/* Lets the runs that wait under these options, which were terminated, go on without a place: ONNX Runtime ends them. */
+/* Ends the runs that wait under these options, which were terminated. */
 void zrt_budget_wake(const OrtRunOptions *run_options);
 
 /* Marks that this thread computes a part of a run, until the mark that it returns is set again. Runs inside a run take

@@ -111,7 +111,8 @@ typedef struct feed {
     PyObject *dtype;
 } feed;
 
-/* The caller's feeds in the order of the inputs of `reader`; `held` of them, fewer where one is no array or missing. */
+/* The caller's feeds in the order of the inputs of `reader`. `held` of them were read: reading stops at the first that
+   is missing or no array. */
 typedef struct reading {
     PyObject *feeds;
     size_t count;
@@ -187,7 +188,7 @@ static int is_for_feeds(const zrt_call *call, reading *reading) {
         return 0;
     if (!call->positional && !PyDict_CheckExact(reading->feeds))
         return 0;
-    /* All calls of a session have the same objects as names. */
+    /* All calls of a session have the same objects as names, so their addresses are compared. */
     if (reading->reader == NULL ||
         memcmp(reading->reader->names, call->names, reading->count * sizeof *call->names) != 0)
         read_feeds(reading, call);

@@ -28,6 +28,13 @@ void zrt_log_set_callback(uintptr_t callable) {
     PyGILState_Release(state);
 }
 
+int zrt_log_has_callback(void) {
+    pthread_mutex_lock(&lock);
+    int has = callback != NULL;
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
 static PyObject *string(const char *text) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }

@@ -187,9 +187,8 @@ static OrtStatus *compute_in_python(const zrt_kernel *kernel, OrtKernelContext *
     OrtStatus *status = NULL;
     if (has_ended())
         return failed(kernel->op, "the interpreter has ended");
-    int code = 1, mark = zrt_budget_mark(1);
+    int code = 1;
     IN_PYTHON(code = zrt_python_compute(kernel->python, context, tensors, input_count, output_count, &status));
-    zrt_budget_mark(mark);
     return outcome(kernel->op, code, status);
 }
 
@@ -209,6 +208,7 @@ static OrtStatusPtr compute(void *data, OrtKernelContext *context) {
             return failed(op, "no memory for its tensors");
     }
     OrtStatus *status = describe_inputs(op->api, context, tensors, input_count);
+    int mark = zrt_budget_mark(1);
     if (status == NULL && op->compute == NULL)
         status = compute_in_python(kernel, context, tensors, input_count, output_count);
     else if (status == NULL) {
@@ -218,6 +218,7 @@ static OrtStatusPtr compute(void *data, OrtKernelContext *context) {
         if (op->serialize)
             pthread_mutex_unlock(op->lock);
     }
+    zrt_budget_mark(mark);
     if (tensors != few)
         free(tensors);
     return status;
