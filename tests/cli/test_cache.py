@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.support import models
 from zrt import Session, SessionOptions
+from zrt.loading import cache
 
 
 @pytest.fixture
@@ -65,7 +67,31 @@ def test_clear_removes_what_is_the_caches(zrt_json, folder: Path) -> None:
     foreign = folder / "mine.txt"
     foreign.write_text("kept")
     assert len(zrt_json("cache", "clear", "--folder", folder)["removed"]) == 2
-    assert sorted(path.name for path in folder.iterdir()) == ["files", "mine.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == [".zrt-notes", "mine.txt"]
+
+
+def test_clear_of_another_folder_removes_nothing(zrt_json, tmp_path: Path) -> None:
+    notes = tmp_path / "elsewhere"
+    for place in (tmp_path / "project" / "files", notes):
+        place.mkdir(parents=True)
+        for name in ("2024-05", "cafe-1", ".new-draft", "cafe-1.note"):
+            (place / name).write_text("kept")
+    (tmp_path / "project" / ".zrt-notes").symlink_to(notes)
+    (tmp_path / "project").chmod(0o700)
+    assert zrt_json("cache", "clear", "--folder", tmp_path / "project")["removed"] == []
+    assert len(list(notes.iterdir())) == len(list((tmp_path / "project" / "files").iterdir())) == 4
+
+
+def test_list_does_not_mark_entries_as_used(zrt_json, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "SETTLED_NS", 0)
+    (tmp := folder.parent / "0.onnx").touch()
+    assert Session(tmp, SessionOptions(cache=folder)).cache == "hit"
+    files = [*folder.glob("*.zrt"), *(folder / ".zrt-notes").iterdir()]
+    assert len(files) > 2
+    for file in files:
+        os.utime(file, (10**9, 10**9))
+    for action in ("list", "verify"):
+        assert {entry["used"][:4] for entry in zrt_json("cache", action, "--folder", folder)["entries"]} == {"2001"}
 
 
 def test_folder_of_everybody_is_refused(zrt, tmp_path: Path) -> None:

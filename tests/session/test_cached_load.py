@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -352,7 +353,7 @@ class TestDamage:
         load(model)
         settle(model, *entries(folder))
         load(model)
-        notes = list((folder / "files").iterdir())
+        notes = list((folder / ".zrt-notes").iterdir())
         assert len(notes) == 2
         for note in notes:
             content = note.read_bytes()
@@ -426,7 +427,48 @@ class TestFolder:
         done = python(code)
         assert done.stdout.split() == ["miss", "160.0"]
         assert "no entry of the cache is made" in done.stderr
-        assert [path.name for path in folder.iterdir()] == ["files"]
+        assert [path.name for path in folder.iterdir()] == [".zrt-notes"]
+
+    def test_entry_that_cannot_be_read_now_stays(
+        self, load, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        load(model)
+
+        def opening(path: str, flags: int) -> int:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cache, "_open", opening)
+            assert "Too many open files" in load(model)
+        assert load(model) == "hit"
+
+    def test_model_that_was_too_large_once(self, load, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(cache.SIZE_VARIABLE, "100000")
+        assert load(model) == "miss"
+        assert "the cache holds 100000" in load(model)
+        monkeypatch.delenv(cache.SIZE_VARIABLE)
+        assert [load(model), load(model)] == ["miss", "hit"]
+
+    def test_user_without_a_home(self, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+        before = sorted(tmp_path.iterdir())
+        assert "no home" in zrt.Session(model, zrt.SessionOptions(cache=True)).cache
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_current_folder_that_is_gone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "gone").mkdir()
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        session = zrt.Session(chain(), zrt.SessionOptions(cache="relative", intra_op_num_threads=1))
+        assert "relative to the current folder" in session.cache
+        assert session.run([X])[0][0, 0] == 160
+
+    def test_weights_in_the_current_folder(self, load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        data = models.save_apart(chain(), tmp_path / "apart.onnx", "apart.weights").read_bytes()
+        assert [load(data), load(data)] == ["the model is in memory, and its weights are in the current folder"] * 2
 
 
 class TestTogether:
@@ -477,6 +519,37 @@ class TestTogether:
             print(os.waitpid(child, 0)[1])
         """
         assert python(code).stdout.strip() == "0"
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="sends a signal to one thread")
+    def test_interrupted_fork_waits_all_the_same(self, python) -> None:
+        done = python("""
+            import signal, threading, time
+            from zrt.session import cached_load
+
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+            def make():
+                with cached_load._making:
+                    made.set()
+                    time.sleep(0.5)
+                print("made")
+
+            for _ in range(3):
+                made = threading.Event()
+                maker = threading.Thread(target=make)
+                maker.start()
+                made.wait()
+                main = threading.main_thread().ident
+                threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
+                try:
+                    cached_load._before_fork()
+                except KeyboardInterrupt:
+                    print("interrupted")
+                cached_load._after_fork()
+                maker.join()
+        """)
+        assert done.stdout.splitlines() == ["made", "interrupted"] * 3
+        assert done.stderr == ""
 
     def test_killed_at_any_step(self, script, model: Path, folder: Path) -> None:
         done = json.loads(script("cache_kills.py", str(model), str(folder), "4").stdout)

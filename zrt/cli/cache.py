@@ -30,7 +30,10 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt cache``; the status is 1 where ``verify`` removes an entry."""
     page = None if arguments.json else common.open_page()
-    folder = cache.folder_of(arguments.folder) or cache.default_folder()
+    try:
+        folder = cache.folder_of(arguments.folder) or cache.default_folder()
+    except cache.NotCached as error:
+        raise common.CommandError(str(error)) from None
     entries: list[dict[str, Any]] = []
     removed: list[str] = []
     if os.path.lexists(folder):
@@ -44,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
             stored = sorted(cache.list_entries(folder), key=lambda each: each.used, reverse=True)
             entries = [_describe(each, arguments.action == "verify") for each in stored]
     if arguments.action == "verify":
-        removed = [each["path"] for each in entries if each["problem"]]
+        removed = [each["path"] for each in entries if each["damaged"]]
         for path in removed:
             cache.discard(*os.path.split(path))
     if page is None:
@@ -70,11 +73,12 @@ def _count(entries: int) -> str:
 def _describe(stored: cache.Stored, whole: bool) -> dict[str, Any]:
     """An entry as plain data for JSON; `problem` says why it is not to be believed."""
     about: Any = {}
-    problem = None
+    problem, damaged = None, False
     try:
-        about = cache.read(*os.path.split(stored.path), whole=whole).about
+        about = cache.read(*os.path.split(stored.path), whole=whole, mark=False).about
     except cache.Damaged as error:
         problem = str(error)
+        damaged = True
     except OSError as error:
         # Another process may have removed it a moment ago.
         problem = error.strerror
@@ -83,6 +87,7 @@ def _describe(stored: cache.Stored, whole: bool) -> dict[str, Any]:
         "model": about.get("model"),
         "refused": about.get("refused"),
         "problem": problem,
+        "damaged": damaged,
         "bytes": stored.nbytes,
         "used": time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.used)),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -17,7 +18,7 @@ from dataclasses import replace
 from functools import cache
 from typing import IO, Any, NamedTuple
 
-from zrt._common.arguments import path_bytes, wrong_type
+from zrt._common.arguments import path_bytes, shown, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.cdata import buffer_at
 from zrt._native.library import library
@@ -71,8 +72,11 @@ _FOREIGN_ENTRIES = (
 
 _ENTRY = re.compile(r"[0-9a-f]+-[0-9a-f]{64}\.zrt")
 _FILLING = ".filling"
-_MEMOS = "files"
-_MEMO = re.compile(r"[0-9a-f]+-[0-9a-f]+|\.new-\w+")
+# No files of the user's have such names: a folder of theirs may be named as the cache by mistake.
+_MEMOS = ".zrt-notes"
+_MEMO = re.compile(r"[0-9a-f]+-[0-9a-f]+\.note|\.new-\w+")
+# With these errors an entry cannot be read now, and may be good.
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -118,7 +122,10 @@ def folder_of(wanted: Any) -> str | None:
         return default_folder()
     if not isinstance(wanted, (str, os.PathLike)):
         raise wrong_type("cache", "True, False or a folder", wanted)
-    return os.path.abspath(os.fsdecode(path_bytes(wanted, "cache")))
+    try:
+        return os.path.abspath(os.fsdecode(path_bytes(wanted, "cache")))
+    except OSError as error:
+        raise UnusableFolder(f"{shown(wanted)} is relative to the current folder: {error.strerror}") from None
 
 
 def default_folder() -> str:
@@ -151,11 +158,17 @@ def require_own(folder: str) -> None:
 
 def open_folder(folder: str) -> None:
     """Makes the folder if there is none; raises `UnusableFolder` or `OSError` where it cannot be used."""
+    if not os.path.isabs(folder):
+        raise UnusableFolder("the user has no home: name the folder of the cache")
     os.makedirs(folder, 0o700, exist_ok=True)
-    os.makedirs(os.path.join(folder, _MEMOS), 0o700, exist_ok=True)
-    if not os.path.samefile(folder, os.path.join(folder, _MEMOS, os.pardir)):
-        raise UnusableFolder(f"{folder!r} has a link in the place of its folder {_MEMOS!r}")
     require_own(folder)
+    os.makedirs(os.path.join(folder, _MEMOS), 0o700, exist_ok=True)
+    if _notes_are_linked(folder):
+        raise UnusableFolder(f"{folder!r} has a link in the place of its folder {_MEMOS!r}")
+
+
+def _notes_are_linked(folder: str) -> bool:
+    return os.path.islink(os.path.join(folder, _MEMOS))
 
 
 def settings_of(options: SessionOptions) -> dict[str, Any]:
@@ -200,13 +213,17 @@ def name_of(folder: str, prefix: str, source: Source, external_data_dir: str | N
     return f"{prefix}{hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()}.zrt"
 
 
+def require_lasting_place(source: Source, external_data_dir: str | None) -> None:
+    """Raises `NotCached` for a model in memory with weights in the current folder, which may be another one later."""
+    if source.path is None and external_data_dir is None and _outside(source):
+        raise NotCached("the model is in memory, and its weights are in the current folder")
+
+
 def content_of(folder: str, source: Source, external_data_dir: str | None) -> list[str]:
     """The digests of a model and of its outside weights, with their names."""
     if source.path is None:
         digest = hashlib.sha256(buffer_at(source.data)).hexdigest()
         outside = _outside(source)
-        if outside and external_data_dir is None:
-            raise NotCached("the model is in memory, and its weights are in the current folder")
     else:
         digest, outside = _known(folder, os.fsdecode(source.path), source)
     beside = external_data_dir or os.path.dirname(os.fsdecode(source.path or b""))
@@ -234,7 +251,7 @@ def _known(folder: str, path: str, source: Source | None = None) -> tuple[str, A
         # The open of a pipe would wait for its writer.
         raise NotCached(f"{path!r} is no plain file")
     with open(path, "rb") as file:
-        state = os.fstat(file.fileno())
+        start, state = time.time_ns(), os.fstat(file.fileno())
         noted = recall(folder, state)
         # A file of weights may be a model too.
         if noted is not None and (source is None or noted["outside"] is not None):
@@ -243,7 +260,7 @@ def _known(folder: str, path: str, source: Source | None = None) -> tuple[str, A
         outside = None if source is None else _outside(source)
         if _identity(os.fstat(file.fileno())) != _identity(state) or not os.path.samestat(state, os.stat(path)):
             raise NotCached(f"{path!r} changes while it is read")
-    note(folder, state, digest, outside)
+    note(folder, state, start, digest, outside)
     return digest, outside
 
 
@@ -274,11 +291,11 @@ def _identity(state: os.stat_result) -> list[int]:
 
 
 def _memo(folder: str, state: os.stat_result) -> str:
-    return os.path.join(folder, _MEMOS, f"{state.st_dev:x}-{state.st_ino:x}")
+    return os.path.join(folder, _MEMOS, f"{state.st_dev:x}-{state.st_ino:x}.note")
 
 
-def recall(folder: str, state: os.stat_result) -> dict[str, Any] | None:
-    """The note about a file, if the file is unchanged since and the note is intact; marks it as used."""
+def recall(folder: str, state: os.stat_result, mark: bool = True) -> dict[str, Any] | None:
+    """The note about a file, if the file is unchanged since and the note is intact; by default it is marked as used."""
     path = _memo(folder, state)
     try:
         with open(path, "rb") as file:
@@ -288,15 +305,16 @@ def recall(folder: str, state: os.stat_result) -> dict[str, Any] | None:
         noted: dict[str, Any] = json.loads(text)
         if noted["identity"] != _identity(state):
             return None
-        os.utime(path)
+        if mark:
+            os.utime(path)
     except (OSError, ValueError, KeyError):
         return None
     return noted
 
 
-def note(folder: str, state: os.stat_result, digest: str, outside: list[str] | None = None) -> None:
-    """Notes the digest of a file, unless the file changed a moment ago."""
-    if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) < SETTLED_NS:
+def note(folder: str, state: os.stat_result, start: int, digest: str, outside: list[str] | None = None) -> None:
+    """Notes the digest of a file that was read from the time `start` on, unless it had changed a moment before."""
+    if start - max(state.st_mtime_ns, state.st_ctime_ns) < SETTLED_NS:
         return
     # Deferred, as in `_outside`.
     import tempfile
@@ -312,17 +330,20 @@ def note(folder: str, state: os.stat_result, digest: str, outside: list[str] | N
             os.unlink(fresh)
 
 
-def read(folder: str, name: str, *, whole: bool = False) -> Entry:
-    """An entry, checked by its checksum: raises `Damaged`, or `FileNotFoundError` if there is none.
+def read(folder: str, name: str, *, whole: bool = False, mark: bool = True) -> Entry:
+    """An entry, checked by its checksum: raises `Damaged`, `FileNotFoundError` if there is none, or another `OSError`.
 
-    A file that has not changed since its checksum was right is not summed again, except for `whole`.
+    A file that has not changed since its checksum was right is not summed again, except for `whole`. By default the
+    entry is marked as used.
     """
     try:
         with open(os.path.join(folder, name), "rb", opener=_open) as file:
-            return _checked(folder, name, file, whole)
+            return _checked(folder, name, file, whole, mark)
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno in _PASSING:
+            raise
         raise Damaged(error.strerror) from None
 
 
@@ -331,16 +352,17 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _checked(folder: str, name: str, file: IO[bytes], whole: bool) -> Entry:
-    state = os.fstat(file.fileno())
+def _checked(folder: str, name: str, file: IO[bytes], whole: bool, mark: bool) -> Entry:
+    start, state = time.time_ns(), os.fstat(file.fileno())
     if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & _OTHERS_WRITE:
         raise Damaged("it is not the user's own file")
     checksum = file.read(cache_entry.DIGEST_SIZE)
-    noted = None if whole else recall(folder, state)
+    noted = None if whole else recall(folder, state, mark)
     if noted is None or noted["digest"] != checksum.hex():
         if cache_entry.digest(file) != checksum or _identity(os.fstat(file.fileno())) != _identity(state):
             raise Damaged("its checksum is wrong")
-        note(folder, state, checksum.hex())
+        if mark:
+            note(folder, state, start, checksum.hex())
     try:
         about, graph = cache_entry.content(file)
         if about["name"] != name:
@@ -392,7 +414,7 @@ def trim(folder: str, limit: int, keep: str | None = None) -> list[str]:
                 os.close(lock)
     files = list(list_entries(folder))
     with suppress(OSError):
-        for each in os.scandir(os.path.join(folder, _MEMOS)):
+        for each in () if _notes_are_linked(folder) else os.scandir(os.path.join(folder, _MEMOS)):
             if _MEMO.fullmatch(each.name):
                 state = each.stat(follow_symlinks=False)
                 files.append(Stored(each.path, state.st_blocks * 512, state.st_mtime))

@@ -46,8 +46,35 @@ Load = Callable[[Source, SessionOptions, "str | os.PathLike[str] | None"], Sessi
 
 # Held while an entry is made: one at a time. A fork waits for it, as the child would inherit ONNX Runtime's locks in
 # the middle of a load.
-_making = threading.Lock()
-os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
+_making = threading.RLock()
+
+
+def _before_fork() -> None:
+    """Waits, also after an interrupt, which Python reports and ignores in such a function."""
+    interrupt: BaseException | None = None
+    acquired = False
+    while not acquired:
+        try:
+            acquired = _making.acquire()
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+def _after_fork() -> None:
+    """Releases the lock as often as it was acquired: more than once after an interrupt."""
+    while True:
+        try:
+            _making.release()
+        except RuntimeError:
+            return
+        except BaseException:
+            # Another interrupt: the lock must not stay.
+            continue
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +101,10 @@ def load(
 ) -> tuple[SessionHandle, str | None]:
     """An ``OrtSession`` from the model's entry, or as without a cache; and `Session.cache` of it."""
     options = SessionOptions() if options is None else options
-    folder = cache.folder_of(options.cache)
+    try:
+        folder = cache.folder_of(options.cache)
+    except UnusableFolder as reason:
+        return load_plainly(source, options, external_data_dir), _without(source, reason)
     if folder is None:
         return load_plainly(source, options, external_data_dir), None
     job = None
@@ -92,25 +122,30 @@ def load(
         if handle is not None:
             logger.info("%s: loaded from the cache", source.subject)
             return handle, HIT
+        cache.require_lasting_place(source, beside)
         note = MISS
     except (CallbackError, ModelLoadCanceledError):
         raise
     except (NotCached, Error, OSError) as reason:
-        warns = isinstance(reason, UnusableFolder) or not isinstance(reason, (NotCached, Error))
-        logger.log(
-            logging.WARNING if warns else logging.INFO, "%s: loaded without the cache: %s", source.subject, reason
-        )
-        note, job = str(reason), None
+        note, job = _without(source, reason), None
     handle = load_plainly(source, options, external_data_dir)
     if job is not None:
-        plain = plain_model(model) if source.path is None else os.path.abspath(os.fsdecode(source.path))
         try:
+            plain = plain_model(model) if source.path is None else os.path.abspath(os.fsdecode(source.path))
             thread = threading.Timer(DELAY_S, _make, (job, plain, source.subject))
             thread.name = "zrt-cache"
             thread.start()
-        except RuntimeError as error:
+        except (RuntimeError, OSError, MemoryError) as error:
             logger.warning("%s: no entry of the cache is made: %s", source.subject, error)
     return handle, note
+
+
+def _without(source: Source, reason: Exception) -> str:
+    """Logs why a load does without the cache; returns it."""
+    warns = isinstance(reason, UnusableFolder) or not isinstance(reason, (NotCached, Error))
+    level = logging.WARNING if warns else logging.INFO
+    logger.log(level, "%s: loaded without the cache: %s", source.subject, reason)
+    return str(reason)
 
 
 def _from_entry(job: _Job, source: Source, options: SessionOptions, load_plainly: Load) -> SessionHandle | None:
@@ -124,6 +159,10 @@ def _from_entry(job: _Job, source: Source, options: SessionOptions, load_plainly
         return None
     except Damaged as reason:
         logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, name, reason)
+        cache.discard(job.folder, name)
+        return None
+    if entry.about.get("bytes", math.inf) <= cache.size_limit():
+        # The cache was smaller when the model was refused.
         cache.discard(job.folder, name)
         return None
     if "refused" in entry.about:
@@ -156,12 +195,14 @@ def _make(job: _Job, model: str | bytes, subject: str) -> None:
 
     try:
         with _making, Source(model) as source:
+            # A full disk may have room again without what ended processes have left.
+            cache.trim(job.folder, cache.size_limit())
             name = job.name(source)
             target = os.path.join(job.folder, name)
             scratch = cache.scratch_of(job.folder, name)
             os.makedirs(scratch, 0o700, exist_ok=True)
             try:
-                lock = lock_folder(scratch)
+                lock = lock_folder(scratch, required=True)
             except (BlockingIOError, FileNotFoundError):
                 return
             try:
@@ -209,14 +250,15 @@ def _write(job: _Job, model: str | bytes, name: str, scratch: str) -> None:
                 reason = str(error)
         if reason is None:
             break
-    size = os.path.getsize(made)
+    size, larger = os.path.getsize(made), {}
     if reason is None and size > cache.size_limit():
+        larger = {"bytes": size}
         reason = f"its entry has {size} bytes, and the cache holds {cache.size_limit()}"
     if reason is not None:
         os.unlink(made)
         with open(made, "xb") as file:
             os.fchmod(file.fileno(), 0o600)
-            cache_entry.write_head(file, {**about, "refused": reason[:LONGEST]})
+            cache_entry.write_head(file, {**about, **larger, "refused": reason[:LONGEST]})
 
 
 def _session(model: str | bytes, options: SessionOptions, external_data_dir: str | None) -> Any:

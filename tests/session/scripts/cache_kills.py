@@ -69,5 +69,5 @@ while True:
     if status != signal.SIGKILL:
         failures.append(status)
 last = in_child(-1)
-left = sorted(name for name in os.listdir(folder) if name != "files" and not name.endswith(".zrt"))
+left = sorted(name for name in os.listdir(folder) if name != ".zrt-notes" and not name.endswith(".zrt"))
 print(json.dumps({"kills": kills, "failures": failures, "last": last, "left": left}))
