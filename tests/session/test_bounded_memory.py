@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import zrt
-from tests.support import models
+from tests.support import models, plugin
 from zrt.bench.machine import resident_bytes
 from zrt.errors import ArgumentError, BusyError, CallbackError, DTypeError, MemoryLimitError, UnsupportedError
 
@@ -145,6 +146,22 @@ class TestBounded:
             sessions = list(pool.map(lambda limit: session(memory_limit=limit), range(8 * MIB, 16 * MIB, MIB)))
         assert [each.allocator().stats().bytes_limit // MIB for each in sessions] == list(range(8, 16))
 
+    def test_loads_beside_those_with_other_allocators(self) -> None:
+        def load(index: int) -> zrt.Session:
+            return session(memory="bounded") if index % 2 else session(use_env_allocators=True)
+
+        with ThreadPoolExecutor(4) as pool:
+            assert len(list(pool.map(load, range(60)))) == 60
+
+    def test_provider_library_stays_while_a_session_has_its_allocators(self, environment, tmp_path) -> None:
+        environment.register_provider_library("mine", plugin.path())
+        bounded = session(memory="bounded")
+        with pytest.raises(BusyError, match="'mine' is in use"):
+            environment.unregister_provider_library("mine")
+        check(bounded, SMALL)
+        bounded.close()
+        environment.unregister_provider_library("mine")
+
     def test_load_inside_such_a_load(self) -> None:
         def make(_work: Callable[[], None]) -> Any:
             session(memory="bounded")
@@ -154,6 +171,22 @@ class TestBounded:
             zrt.Session(models.parsed(MODEL), outer)
         assert isinstance(raised.value.__cause__, BusyError)
         session(memory="bounded")
+
+    def test_memory_that_a_result_held_returns_later(self) -> None:
+        graph = models.parsed("(float[n, m] x) => (float[k, l] y) { a = Abs(x) y = Neg(a) }")
+        bounded = zrt.Session(graph, options(memory="bounded"))
+        lane = bounded.lane({"x": (2 * LARGE, 1024)}, outputs=zrt.LaneMemory.left())
+        lane.run()
+        for _ in range(2):
+            bounded.run(rows(2 * LARGE))
+        bounded.run(rows(SMALL))
+        assert held(bounded) > 60
+        lane.close()
+        del lane
+        end = time.monotonic() + 30
+        while held(bounded) > 17:
+            assert time.monotonic() < end
+            bounded.run(rows(SMALL))
 
     @pytest.mark.slow
     def test_ten_thousand_shapes_stay_flat(self) -> None:
@@ -203,6 +236,23 @@ class TestLimit:
         with pytest.raises(MemoryLimitError):
             both.run(rows(4 * LARGE))
         check(both, SMALL)
+
+    def test_limit_for_no_load_at_all(self) -> None:
+        with pytest.raises(MemoryLimitError, match="memory_limit: 1 bytes are too few"):
+            session(memory_limit=1)
+
+    def test_refused_load_frees_its_memory_while_the_error_lives(self) -> None:
+        model = models.parsed(
+            "(float[n, 4096] x) => (float[n, 2048] y) { y = MatMul(x, w) }", w=np.ones((4096, 2048), np.float32)
+        )
+        errors = []
+        for _ in range(4):
+            with pytest.raises(MemoryLimitError) as raised:
+                zrt.Session(model, options(memory_limit="8MiB"))
+            errors.append(raised)
+            if len(errors) == 1:
+                before = resident_bytes()
+        assert resident_bytes() - before < 64 * MIB
 
     @pytest.mark.parametrize(
         ("limit", "size"),

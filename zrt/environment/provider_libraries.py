@@ -15,6 +15,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, TypeAlias
 
 from zrt._common.arguments import path_bytes, text
@@ -48,7 +49,9 @@ lock: threading.RLock = threading.RLock()
 # Only the reference counts are used: each allocator that was lent is a child of its place's handle.
 _lent: dict[Place, Handle] = {}
 _libraries: dict[str, Library] = {}
-_selecting = 0
+# The threads that read ONNX Runtime's lists of devices and allocators in a load.
+_selecting: list[int] = []
+_selected = threading.Condition(lock)
 # Released devices that a failed registration left in ONNX Runtime's list, and that registration.
 _dangling: set[int] = set()
 _spoiled_by = ""
@@ -197,22 +200,29 @@ def check_whole() -> None:
         )
 
 
+def hold_all() -> Handle:
+    """A handle that keeps every library registered whose devices or allocators a load may choose. Raises as
+    `check_whole` does."""
+    with lock:
+        check_whole()
+        return hold(_libraries.values())
+
+
 @contextmanager
 def selecting() -> Iterator[Handle]:
     """Blocks changes of ONNX Runtime's lists of devices and allocators, while ORT walks them without a lock.
 
-    Yields a handle that keeps every library registered that ORT may choose from.
+    Yields the handle of `hold_all`.
     """
-    global _selecting
     with lock:
-        check_whole()
-        libraries = hold(_libraries.values())
-        _selecting += 1
+        libraries = hold_all()
+        _selecting.append(get_ident())
     try:
         yield libraries
     finally:
         with lock:
-            _selecting -= 1
+            _selecting.remove(get_ident())
+            _selected.notify_all()
 
 
 def offers(place: Place) -> bool:
@@ -239,13 +249,18 @@ def _is_lent(places: Iterable[Place]) -> bool:
 
 
 @contextmanager
-def freeing(places: Iterable[Place], subject: str) -> Iterator[None]:
-    """Lets its block free the environment's allocators of these places; raises `BusyError` if one is in use."""
+def freeing(places: Iterable[Place], subject: str, wait: bool = False) -> Iterator[None]:
+    """Lets its block free the environment's allocators of these places; raises `BusyError` if one is in use.
+
+    With `wait` it waits for loads of other threads that read ONNX Runtime's lists; else these raise `BusyError` too.
+    """
     with lock:
         busy = _is_lent(places)
     if busy:
         gc.collect()
     with lock:
+        while wait and _selecting and get_ident() not in _selecting:
+            _selected.wait()
         if _selecting:
             raise BusyError(f"{subject}: {LOADING}")
         if _is_lent(places):
@@ -254,8 +269,10 @@ def freeing(places: Iterable[Place], subject: str) -> Iterator[None]:
 
 
 def _forked() -> None:
-    global lock
+    global lock, _selected
     lock = threading.RLock()
+    _selected = threading.Condition(lock)
+    _selecting.clear()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -42,16 +42,17 @@ def register(environment: Any, memory: MemoryInfo, arena: ArenaConfig | None) ->
 
 
 @contextmanager
-def lent_to_load(environment: Any, arena: ArenaConfig) -> Iterator[None]:
+def lent_to_load(environment: Any, arena: ArenaConfig) -> Iterator[Handle]:
     """Registers an arena of the host for the one load in the block; a session that has it keeps it.
 
-    Loads that read the environment's allocators wait meanwhile.
+    Loads that read the environment's allocators wait meanwhile. Yields a handle for the session to keep: ONNX Runtime
+    gives it the allocators of registered libraries too.
     """
     global _lent_to_load
     memory = replace(CPU, allocator_type=AllocatorType.ARENA).handle()
     config = arena.handle()
     function = api().CreateAndRegisterAllocatorV2
-    with _freeing(memory, "memory, memory_limit"):
+    with _freeing(memory, "memory, memory_limit", wait=True):
         if _host_registered:
             raise ArgumentError(
                 "memory, memory_limit: the environment has a registered allocator of the host, which the arena of this "
@@ -59,10 +60,11 @@ def lent_to_load(environment: Any, arena: ArenaConfig) -> Iterator[None]:
             )
         if _lent_to_load:
             raise BusyError("memory, memory_limit: the load of such a session has called this one")
+        libraries = provider_libraries.hold_all()
         _lent_to_load = True
         try:
             status.check(function(environment, b"CPUExecutionProvider", memory.pointer, config.pointer, NULL, NULL, 0))
-            yield
+            yield libraries
         finally:
             _lent_to_load = False
             # It fails only where the registration failed.
@@ -151,9 +153,9 @@ def release(environment: Any, memory: MemoryInfo) -> None:
             raise ArgumentError(f"memory {memory.name!r}: {error}") from error
 
 
-def _freeing(memory: Handle, subject: str) -> AbstractContextManager[None]:
+def _freeing(memory: Handle, subject: str, wait: bool = False) -> AbstractContextManager[None]:
     """Lets its block free the environment's allocator of this memory, which is the subject of a `BusyError`."""
-    return provider_libraries.freeing([place_of(memory.pointer)], subject)
+    return provider_libraries.freeing([place_of(memory.pointer)], subject, wait)
 
 
 def _get(environment: Any, info: Handle) -> Any:

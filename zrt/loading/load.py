@@ -230,10 +230,16 @@ def _make_bounded(
     # Deferred, as in `_wish`.
     from zrt.loading import session_arena
 
-    with session_arena.arena_for(options) as arena:
-        parents = [*parents, arena]
-        session = SessionHandle.make(end, parents, function, "OrtSession", *arguments, kept=kept)
-    session_arena.check_load(arena, options.wish)
+    session = None
+    try:
+        with session_arena.arena_for(options) as arena:
+            session = SessionHandle.make(end, [*parents, arena], function, "OrtSession", *arguments, kept=kept)
+        session_arena.check_load(arena, options.wish)
+    except BaseException:
+        if session is not None:
+            # As in `make_session`.
+            release(session.reference)
+        raise
     if options.wish.bounded:
         session.arena = arena
     return session

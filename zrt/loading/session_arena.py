@@ -10,7 +10,7 @@ import numpy as np
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.one_node import one_node, tensor_type
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
 from zrt._native.cdata import strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
@@ -18,7 +18,7 @@ from zrt._native.library import api
 from zrt.environment import shared_allocators
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import MemoryLimitError, UnsupportedError
+from zrt.errors import AllocationError, MemoryLimitError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator
@@ -77,11 +77,12 @@ def arena_for(options: PoolOptions) -> Iterator[Handle]:
     own = SessionOptions(use_env_allocators=True, intra_op_num_threads=1, inter_op_num_threads=1).handle()
     options.add_config_entry(SessionConfigKey.USE_ENV_ALLOCATORS, b"1")
     status.check(api().DisableMemPattern(options.pointer))
-    with shared_allocators.lent_to_load(current().pointer, config):
-        arena = _with_shrinker(own)
+    with shared_allocators.lent_to_load(current().pointer, config) as libraries:
+        arena = _with_shrinker(own, libraries, wish)
         yield arena
     # A region that the load took may be larger than those that runs need.
-    status.check(lib.zrt_arena_shrink(arena.pointer, ffi.addressof(arena.pointer, "returned")))
+    status.check(lib.zrt_arena_shrink(arena.pointer))
+    arena.pointer.base = arena.pointer.held
 
 
 def check_load(arena: Handle, wish: Wish) -> None:
@@ -91,15 +92,18 @@ def check_load(arena: Handle, wish: Wish) -> None:
         raise MemoryLimitError(f"memory_limit: the load took {held:,} bytes, and the limit is {wish.limit:,}")
 
 
-def _with_shrinker(options: Handle) -> Handle:
+def _with_shrinker(options: Handle, libraries: Handle, wish: Wish) -> Handle:
     """A ``zrt_arena`` over the environment's arena of the host."""
     kind = tensor_type(int(ElementType.FLOAT), [1])
     model = one_node("Identity", "", 13, [kind], [kind], [])
     create = (api().CreateSessionFromArray, "OrtSession", current().pointer, model, len(model), options.pointer)
-    session = SessionHandle.make(api().ReleaseSession, [options], *create)
+    session = SessionHandle.make(api().ReleaseSession, [options, libraries], *create)
     allocator = Allocator._of(session)
-    # The arena never returns its first region: this one, which is small.
-    allocator.allocate(1).close()
+    try:
+        # The arena never returns its first region: this one, which is small.
+        allocator.allocate(1).close()
+    except AllocationError as error:
+        raise MemoryLimitError(f"memory_limit: {wish.limit} bytes are too few for any load ({error})") from error
     runs = RunOptions(shrink_arenas=[CPU])._open()
     values = [Value.from_array(np.zeros(1, np.float32))._open() for _ in range(2)]
     names = strings(["input 0"]), strings(["output 0"])

@@ -21,8 +21,15 @@
 #define PAUSE 200
 /* So many returns may come at once, before the pauses. */
 #define AT_ONCE 4
+/* So many bytes may stay after a return: small results that a caller holds. */
+#define SMALL (32u << 20)
 
-uintptr_t zrt_arena_shrink(const zrt_arena *arena, uint64_t *returned) {
+static uint64_t number(const OrtApi *api, const OrtKeyValuePairs *stats, const char *name) {
+    const char *text = api->GetKeyValue(stats, name);
+    return text == NULL ? 0 : strtoull(text, NULL, 10);
+}
+
+uintptr_t zrt_arena_shrink(zrt_arena *arena) {
     OrtValue *output = arena->output;
     OrtKeyValuePairs *stats = NULL;
     /* Part of a run or of a load: it needs no place of its own, and no deadline would end its wait. */
@@ -32,28 +39,29 @@ uintptr_t zrt_arena_shrink(const zrt_arena *arena, uint64_t *returned) {
     zrt_budget_mark(mark);
     RETURN_CODE_IF_FAILED(status);
     RETURN_CODE_IF_FAILED(arena->api->AllocatorGetStats(arena->allocator, &stats));
-    const char *count = arena->api->GetKeyValue(stats, "NumArenaShrinkages");
-    *returned = count == NULL ? 0 : strtoull(count, NULL, 10);
+    arena->returned = number(arena->api, stats, "NumArenaShrinkages");
+    arena->held = number(arena->api, stats, "TotalAllocated");
     arena->api->ReleaseKeyValuePairs(stats);
     return ZRT_OK;
 }
 
-static void give_back(zrt_arena *arena, size_t bytes) {
+static void give_back(zrt_arena *arena, size_t bytes, uint64_t largest) {
     uint64_t start = zrt_clock();
     if (arena->paid > start + arena->credit)
         return;
     uint64_t returned = arena->returned;
-    uintptr_t code = zrt_arena_shrink(arena, &returned);
+    uintptr_t code = zrt_arena_shrink(arena);
     if (code > ZRT_LAST)
         arena->api->ReleaseStatus((OrtStatus *)code);
-    /* Another run, or results that are alive, may hold all that there is: the next small run tries again. */
     if (returned != arena->returned) {
 #ifdef __GLIBC__
         /* Smaller regions lie in the heap, which keeps them. */
         malloc_trim(0);
 #endif
-        arena->returned = returned;
-        __atomic_store_n(&arena->largest, bytes, __ATOMIC_RELAXED);
+        /* Another run, or results that are alive, may hold much: then a later small run tries again. And a large run
+           may have begun meanwhile. */
+        if (arena->held <= arena->base + SMALL)
+            __atomic_compare_exchange_n(&arena->largest, &largest, bytes, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
     __atomic_store_n(&arena->waste, 0, __ATOMIC_RELAXED);
     uint64_t pause = PAUSE * (zrt_clock() - start);
@@ -77,6 +85,6 @@ void zrt_arena_expect(zrt_arena *arena, size_t bytes) {
         return;
     if (zrt_flag_take(&arena->busy))
         return;
-    give_back(arena, bytes);
+    give_back(arena, bytes, largest);
     zrt_flag_give(&arena->busy);
 }

@@ -12,7 +12,10 @@ typedef struct zrt_arena {
     OrtValue *input;
     OrtValue *output;
     OrtAllocator *allocator;
+    /* How many regions were returned, and the bytes that stayed then; and those that stayed after the load. */
     uint64_t returned;
+    uint64_t held;
+    uint64_t base;
     int busy;
     /* The bytes of the feeds of the largest run since the arena was empty. */
     uint64_t largest;
@@ -27,6 +30,5 @@ typedef struct zrt_arena {
    have become much smaller than an earlier one. Before the run none of its results is in the way. */
 void zrt_arena_expect(zrt_arena *arena, size_t bytes);
 
-/* Returns the regions of the arena that no value uses to the system, and stores how many it has returned in all. A code
-   (code.h). */
-uintptr_t zrt_arena_shrink(const zrt_arena *arena, uint64_t *returned);
+/* Returns the regions of the arena that no value uses to the system, and counts. Returns a code (code.h). */
+uintptr_t zrt_arena_shrink(zrt_arena *arena);
