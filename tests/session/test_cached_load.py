@@ -530,23 +530,25 @@ class TestTogether:
 
             def make():
                 with cached_load._making:
-                    made.set()
+                    held.set()
                     time.sleep(0.5)
-                print("made")
+                    events.append("made")
 
+            events = []
             for _ in range(3):
-                made = threading.Event()
+                held = threading.Event()
                 maker = threading.Thread(target=make)
                 maker.start()
-                made.wait()
+                held.wait()
                 main = threading.main_thread().ident
                 threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
                 try:
                     cached_load._before_fork()
                 except KeyboardInterrupt:
-                    print("interrupted")
+                    events.append("interrupted")
                 cached_load._after_fork()
                 maker.join()
+            print(*events, sep="\\n")
         """)
         assert done.stdout.splitlines() == ["made", "interrupted"] * 3
         assert done.stderr == ""
