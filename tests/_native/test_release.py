@@ -16,7 +16,7 @@ from zrt._native import build
 
 ROOT = Path(__file__).parents[2]
 CI = ROOT / ".ci"
-# What the check of tags reads of a module: processors in ELF and in Mach-O.
+# The numbers of processors in the headers of ELF and of Mach-O files, which the check of tags reads.
 ELF = {"x86_64": 0x3E, "aarch64": 0xB7}
 MACH = {"x86_64": 0x01000007, "arm64": 0x0100000C}
 

@@ -197,3 +197,32 @@ def test_threads_register_list_and_unregister(environment, background):
 )
 def test_step_of_a_process(script, step):
     script("provider_library.py", step, source.path())
+
+
+def test_fork_inside_a_load_leaves_both_processes_free(python):
+    python("""
+        import os
+        import threading
+        from zrt.environment import provider_libraries
+
+        entered, leave = threading.Event(), threading.Event()
+
+        def load():
+            with provider_libraries.selecting():
+                entered.set()
+                leave.wait()
+
+        other = threading.Thread(target=load)
+        other.start()
+        entered.wait()
+        with provider_libraries.selecting():
+            child = os.fork()
+        # The other thread's load is none of the child's.
+        assert bool(provider_libraries._selecting) == bool(child)
+        if child == 0:
+            os._exit(0)
+        leave.set()
+        other.join()
+        assert not provider_libraries._selecting
+        assert os.waitpid(child, 0)[1] == 0
+    """)

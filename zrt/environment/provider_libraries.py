@@ -272,7 +272,8 @@ def _forked() -> None:
     global lock, _selected
     lock = threading.RLock()
     _selected = threading.Condition(lock)
-    _selecting.clear()
+    # A callback of a load may fork: that load goes on in the child too.
+    _selecting[:] = [thread for thread in _selecting if thread == get_ident()]
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -4,6 +4,7 @@
 /* Sets the callable, whose `id` this is, in the place of the one before; 0 sets none. Called with the GIL free. */
 void zrt_log_set_callback(uintptr_t callable);
 
+/* Whether there is a callable. */
 int zrt_log_has_callback(void);
 
 /* An OrtLoggingFunction, called in any thread. Writes a line to standard error where there is no callable, where the
