@@ -158,13 +158,20 @@ class TestHits:
         assert load(model) == "hit"
         assert read == [str(model)]
 
-    def test_models_with_graphs_inside_hit(self, folder: Path) -> None:
+    @pytest.mark.parametrize("weights", ["outside", "inside"])
+    def test_models_with_graphs_inside_hit(self, folder: Path, weights: str) -> None:
         large = np.arange(40_000, dtype=np.float32)
         text = """(bool c, float[40000] x) => (float[40000] y) {
             y = If (c) <then_branch = yes () => (float[40000] a) { a = Add(x, w) },
                         else_branch = no () => (float[40000] b) { b = Mul(x, w) }>
         }"""
         content = models.parse(text, w=large)
+        if weights == "inside":
+            loaded = onnx.load_model_from_string(content)
+            for attribute in loaded.graph.node[0].attribute:
+                attribute.g.initializer.extend(loaded.graph.initializer)
+            del loaded.graph.initializer[:]
+            content = loaded.SerializeToString()
         options = zrt.SessionOptions(cache=folder, intra_op_num_threads=1)
         states = []
         for _ in range(2):

@@ -7,6 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -241,6 +242,9 @@ def _write(job: _Job, model: str | bytes, name: str, scratch: str) -> None:
         saving = replace(quiet, optimized_model_filepath=graph, config_entries=entries)
         with _session(model, saving, job.external_data_dir) as reference:
             cache_entry.write(made, graph, os.path.join(scratch, weights), about)
+            # The trial has the entry alone, as later loads: ONNX Runtime 1.32 would find inner weights in its own file.
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(scratch, weights))
             try:
                 with open(made, "rb") as file:
                     content = cache_entry.content(file)[1]
