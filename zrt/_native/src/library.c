@@ -44,3 +44,22 @@ const OrtApiBase *zrt_library_open(const char *path, char *message, size_t size)
     }
     return get();
 }
+
+void zrt_library_start(const char *path) {
+    char message[256];
+    const OrtApiBase *base = path == NULL ? zrt_library_builtin() : zrt_library_open(path, message, sizeof message);
+    const OrtApi *api = base == NULL ? NULL : base->GetApi(ZRT_API_VERSION);
+    if (api == NULL)
+        return;
+    OrtEnvCreationOptions options = {
+        .version = ZRT_API_VERSION,
+        .logging_severity_level = ORT_LOGGING_LEVEL_WARNING,
+        .log_id = "zrt",
+    };
+    OrtEnv *environment = NULL;
+    OrtStatus *status = api->CreateEnvWithOptions(&options, &environment);
+    if (status != NULL)
+        api->ReleaseStatus(status);
+    else
+        api->ReleaseEnv(environment);
+}
