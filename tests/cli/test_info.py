@@ -75,6 +75,26 @@ def test_library_newer_than_the_newest_tested_is_named(zrt, monkeypatch, version
     assert (f"newer than the newest tested, {NEWEST_TESTED}" in zrt("info")) is newer
 
 
+@pytest.mark.parametrize(
+    ("version", "faulty"),
+    [
+        ("1.27.0", True),
+        ("1.28.2", True),
+        ("1.28.3", False),
+        ("1.29.0", True),
+        ("1.30.0", True),
+        ("1.30.1", False),
+        ("1.31.0", False),
+        ("1.32.0", False),
+        ("2.0", False),
+    ],
+)
+def test_library_that_can_write_outside_its_memory_is_named(zrt, zrt_json, monkeypatch, version, faulty):
+    monkeypatch.setattr(native, "_library", replace(library(), version=version))
+    assert len(zrt_json("info")["faults"]) == faulty
+    assert ("can write outside its memory" in zrt("info")) is faulty
+
+
 def test_library_without_cuda_needs_no_parts(zrt_json, zrt):
     if "CUDAExecutionProvider" in available_providers():
         pytest.skip("this library has CUDA, whose parts `zrt info` lists")

@@ -26,6 +26,8 @@ VARIABLES = ("ZRT_ORT_LIBRARY", "ORT_DYLIB_PATH")
 WANTED = f"1.{lib.ZRT_API_VERSION}"
 # The newest release with which the tests pass. docs/building.md lists those that were tested.
 NEWEST_TESTED = "1.32.0"
+# The releases with the fault that docs/security.md describes: from each first one to before the one that mends it.
+_OVERRUN = (([1, 27], [1, 28, 3]), ([1, 29], [1, 30, 1]))
 
 # Microsoft's builds since 1.29 report to Microsoft which models a process loads, unless this variable is set. A process
 # that is forked beside the reporting thread hangs or crashes when it exits: there is no such thread to join. ONNX
@@ -53,6 +55,13 @@ class Library:
     def newer_than_tested(self) -> bool:
         """Whether the library is newer than the newest that was tested with this zrt."""
         return _numbers(self.version) > _numbers(NEWEST_TESTED)
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong with this version of the library, and what mends it: see docs/security.md."""
+        if not any(first <= _numbers(self.version) < mended for first, mended in _OVERRUN):
+            return []
+        return ["a model that computes int4 or uint4 values can write outside its memory: take 1.31.0 or later"]
 
 
 class _UnusableError(Exception):

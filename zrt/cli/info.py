@@ -41,6 +41,7 @@ def describe() -> dict[str, Any]:
     reasons = {name: providers.usable(name) for name in providers.available_providers()}
     return {
         "versions": {**asdict(versions), "newest_tested": library.NEWEST_TESTED},
+        "faults": library.library().faults,
         "mode": {
             "core": "built in" if versions.path is None else "shared library",
             "extension": "abi3" if ".abi3." in str(_ort.__file__) else "this Python only",
@@ -103,6 +104,7 @@ def _show(page: Page, document: dict[str, Any]) -> None:
         ("processor", f"{host['processor']}, {plural(host['cores'], 'core')}, {host['architecture']}"),
         ("system", host["system"]),
         ("threads", _threads(document["threads"])),
+        *(("fault", fault) for fault in document["faults"]),
     )
     page.table(
         ("provider", "usable here"),
