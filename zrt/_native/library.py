@@ -58,7 +58,7 @@ class Library:
 
     @property
     def faults(self) -> list[str]:
-        """What is wrong with this version of the library, and what mends it: see docs/security.md."""
+        """The known faults of this version of the library, each with what mends it: docs/security.md describes them."""
         if not any(first <= _numbers(self.version) < mended for first, mended in _OVERRUN):
             return []
         return ["a model that computes int4 or uint4 values can write outside its memory: take 1.31.0 or later"]
