@@ -59,6 +59,13 @@ def test_library_that_cannot_be_opened_fails_at_its_first_use(tmp_path: Path) ->
     assert done.stderr == ""
 
 
+def test_current_folder_that_is_gone_stops_no_import(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os, sys, zrt; os.chdir({os.fspath(gone)!r}); os.rmdir({os.fspath(gone)!r}); sys.path[:0] = ['']; "
+    assert run(code + "zrt.Session").stderr == ""
+
+
 @pytest.mark.official
 def test_variable_that_is_set_after_the_start_counts(script) -> None:
     assert script("choose_after_start.py").stdout.split() == ["ZRT_ORT_LIBRARY", "8"]
