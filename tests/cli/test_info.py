@@ -9,7 +9,7 @@ import zrt as package
 from zrt import available_providers, providers
 from zrt._native import library as native
 from zrt._native.library import NEWEST_TESTED, library
-from zrt.environment import cpu_limits, cuda_parts
+from zrt.environment import cpu_limits, cuda_parts, telemetry
 from zrt.environment.cuda_parts import Part
 
 
@@ -93,6 +93,30 @@ def test_library_that_can_write_outside_its_memory_is_named(zrt, zrt_json, monke
     monkeypatch.setattr(native, "_library", replace(library(), version=version))
     assert len(zrt_json("info")["faults"]) == faulty
     assert ("can write outside its memory" in zrt("info")) is faulty
+
+
+@pytest.mark.parametrize(
+    ("able", "variable", "words"),
+    [
+        (False, "ORT_DISABLE_TELEMETRY", "none in this library"),
+        (False, None, "none in this library"),
+        (True, "ORT_DISABLE_TELEMETRY", "off, by ORT_DISABLE_TELEMETRY; this library can report"),
+        (True, None, "not switched off (ORT_DISABLE_TELEMETRY=1 does so); this library can report"),
+        (None, "CI", "off, by CI; whether this library can report is unknown"),
+        (None, None, "not switched off (ORT_DISABLE_TELEMETRY=1 does so); whether this library can report is unknown"),
+    ],
+)
+def test_telemetry_and_its_switch_are_named(zrt, zrt_json, monkeypatch, able, variable, words):
+    monkeypatch.setattr(telemetry, "can_report", lambda file: able)
+    monkeypatch.setattr(telemetry, "switched_off_by", lambda: variable)
+    assert zrt_json("info")["telemetry"] == {"can_report": able, "switched_off_by": variable}
+    assert f"telemetry {words}" in " ".join(zrt("info").split())
+
+
+def test_telemetry_is_that_of_the_loaded_library(zrt_json, monkeypatch):
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "1")
+    able = telemetry.can_report(cuda_parts.core_file())
+    assert zrt_json("info")["telemetry"] == {"can_report": able, "switched_off_by": "ORT_DISABLE_TELEMETRY"}
 
 
 def test_library_without_cuda_needs_no_parts(zrt_json, zrt):

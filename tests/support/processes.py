@@ -6,26 +6,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from zrt.environment import telemetry
 
-# ONNX Runtime has no telemetry where one of these is set: it knows CI systems by their variables.
-NO_TELEMETRY = (
-    "ORT_DISABLE_TELEMETRY",
-    "ORT_RUNNING_UNIT_TESTS",
-    "CI",
-    "TF_BUILD",
-    "GITHUB_ACTIONS",
-    "GITLAB_CI",
-    "CIRCLECI",
-    "TRAVIS",
-    "JENKINS_URL",
-    "CODEBUILD_BUILD_ID",
-    "BUILDKITE",
-    "TEAMCITY_VERSION",
-    "APPVEYOR",
-    "BITBUCKET_BUILD_NUMBER",
-    "SYSTEM_TEAMFOUNDATIONCOLLECTIONURI",
-)
+ROOT = Path(__file__).parents[2]
 
 
 def environment() -> dict[str, str]:
@@ -39,9 +22,11 @@ def plain_environment(home: Path) -> dict[str, str]:
 
     If zrt did not switch it off either, its connections would end at a closed port of this machine.
     """
-    variables = {name: text for name, text in environment().items() if name not in NO_TELEMETRY}
+    variables = {name: text for name, text in environment().items() if name not in telemetry.VARIABLES}
     folders = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR"), os.fspath(home))
-    return variables | folders | {"HTTPS_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    # Hosts that the user's NO_PROXY names would be reached without the proxy.
+    proxy = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9")
+    return variables | folders | proxy | dict.fromkeys(("NO_PROXY", "no_proxy"), "")
 
 
 def document(process: subprocess.Popen[str]) -> Any:

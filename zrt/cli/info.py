@@ -13,7 +13,7 @@ from zrt.bench import machine
 from zrt.cli import common
 from zrt.cli.options import Option
 from zrt.cli.units import plural
-from zrt.environment import cpu_limits, cuda_parts, devices
+from zrt.environment import cpu_limits, cuda_parts, devices, telemetry
 
 if TYPE_CHECKING:
     from zrt.cli.terminal import Page
@@ -42,6 +42,10 @@ def describe() -> dict[str, Any]:
     return {
         "versions": {**asdict(versions), "newest_tested": library.NEWEST_TESTED},
         "faults": library.library().faults,
+        "telemetry": {
+            "can_report": telemetry.can_report(cuda_parts.core_file()),
+            "switched_off_by": telemetry.switched_off_by(),
+        },
         "mode": {
             "core": "built in" if versions.path is None else "shared library",
             "extension": "abi3" if ".abi3." in str(_ort.__file__) else "this Python only",
@@ -99,6 +103,7 @@ def _show(page: Page, document: dict[str, Any]) -> None:
         ("library", versions["path"] or "the core built into zrt"),
         ("found as", versions["source"]),
         ("built as", versions["build_info"]),
+        ("telemetry", _telemetry(document["telemetry"])),
         ("mode", f"{mode['core']}, extension for {mode['extension']}"),
         ("Python", f"{host['python']}, {gil}, numpy {host['numpy']}"),
         ("processor", f"{host['processor']}, {plural(host['cores'], 'core')}, {host['architecture']}"),
@@ -122,6 +127,17 @@ def _show(page: Page, document: dict[str, Any]) -> None:
         number = f"{device['vendor_id']:04x}:{device['device_id']:04x}"
         rows.append((device["type"], device["vendor"], number, ", ".join(offers) or "none"))
     page.table(("device", "vendor", "PCI", "offered by"), rows, left=4)
+
+
+def _telemetry(state: dict[str, Any]) -> str:
+    """Whether this process can report to Microsoft, and the reason."""
+    able, variable = state["can_report"], state["switched_off_by"]
+    if able is False:
+        return "none in this library"
+    knowledge = "this library can report" if able else "whether this library can report is unknown"
+    if variable:
+        return f"off, by {variable}; {knowledge}"
+    return f"not switched off (ORT_DISABLE_TELEMETRY=1 does so); {knowledge}"
 
 
 def _threads(counts: dict[str, Any]) -> str:

@@ -73,7 +73,7 @@ def search(provider: str = PROVIDER) -> Search:
 
     `provider` is as in `provider_file`. A provider that does not use CUDA needs none.
     """
-    core, file = _core(), provider_file(provider)
+    core, file = core_file(), provider_file(provider)
     if not os.path.exists(file):
         mend = f'{_INSTALL}"onnxruntime-gpu", or copy the provider there'
         return Search((Part("provider", provider, problem=MISSING, mend=mend),), (f"the folder of {core}",))
@@ -98,7 +98,7 @@ def search(provider: str = PROVIDER) -> Search:
 
 def provider_file(provider: str = PROVIDER) -> str:
     """The file of a provider: ONNX Runtime looks for one without a folder beside its own code."""
-    return os.path.join(os.path.dirname(_core()), provider)
+    return os.path.join(os.path.dirname(core_file()), provider)
 
 
 def require(provider: str = PROVIDER) -> None:
@@ -129,7 +129,7 @@ def _listed(places: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(places[:-1]), places[-1]]))
 
 
-def _core() -> str:
+def core_file() -> str:
     """The file with ONNX Runtime's own code: the library, or the extension that has it built in."""
     path = library().path
     if path is None:
