@@ -87,11 +87,17 @@ def of_wheel(platform: str, file: Path) -> None:
 
 
 def of_archive(name: str, archive: dict[str, Any], patches: str) -> Component:
-    """One archive of nix/pins.nix, from GitHub; `patches` is the address of ONNX Runtime's folder of patches."""
+    """One archive of nix/pins.nix: a wheel of a Python package, or a file from GitHub.
+
+    `patches` is the address of ONNX Runtime's folder of patches.
+    """
+    hashes = [HashType(alg=HASHES[kind], content=archive[kind]) for kind in HASHES if kind in archive]
+    if "package" in archive:
+        purl = PackageURL("pypi", name=archive["package"], version=archive["version"])
+        return component(name, archive["version"], archive["license"], purl, hashes=hashes)
     url = archive["url"]
     owner, repository, rest = url.removeprefix("https://github.com/").split("/", 2)
     reference = re.sub(r"^(archive/(refs/tags/)?|releases/download/)|(/.*)?(\.zip|\.tar\.gz|\.tgz)$", "", rest)
-    hashes = [HashType(alg=HASHES[kind], content=archive[kind]) for kind in HASHES if kind in archive]
     diffs = [Diff(url=XsUri(f"{patches}/{patch}")) for patch in archive["patches"]]
     return component(
         name,
@@ -106,14 +112,13 @@ def of_archive(name: str, archive: dict[str, Any], patches: str) -> Component:
 
 def of_engines(folder: Path) -> None:
     """The bills of the engines, with the CMake options as properties."""
-    data = json.load(sys.stdin)
-    patches = f"https://github.com/microsoft/onnxruntime/blob/{data['revision']}/cmake/patches"
-    for name, engine in data["engines"].items():
+    for name, engine in json.load(sys.stdin).items():
+        patches = f"https://github.com/microsoft/onnxruntime/blob/{engine.get('revision')}/cmake/patches"
         properties = [
             Property(name=f"cmake:{flag}", value=str(value).upper() if isinstance(value, bool) else value)
             for flag, value in engine["flags"].items()
         ]
-        root = component(name, data["version"], "MIT", PackageURL("generic", name=name, version=data["version"]))
+        root = component(name, engine["version"], "MIT", PackageURL("generic", name=name, version=engine["version"]))
         root.properties.update(properties)
         parts = [of_archive(*item, patches) for item in engine["archives"].items()]
         write(folder / f"{name}.cdx.json", root, parts, ())

@@ -13,7 +13,10 @@ let
   mkBundle = import ./bundle;
 
   cpu = rec {
-    onnxruntime-bin = import ./onnxruntime/bin.nix { inherit pkgs; };
+    onnxruntime-bin = mkOnnxruntime {
+      inherit pkgs;
+      prebuilt = true;
+    };
     onnxruntime-cpu = mkOnnxruntime { inherit pkgs; };
     zrt-cpu = mkZrt {
       inherit pkgs;
@@ -22,8 +25,9 @@ let
     default = zrt-cpu;
   };
   cuda = rec {
-    onnxruntime-bin-cuda = import ./onnxruntime/bin.nix {
+    onnxruntime-bin-cuda = mkOnnxruntime {
       pkgs = cudaPkgs;
+      prebuilt = true;
       cuda = true;
     };
     onnxruntime-cuda-hybrid = mkOnnxruntime {

@@ -6,7 +6,7 @@
   zrt,
 }:
 let
-  inherit (zrt.onnxruntime) cudaArchitectures pins;
+  inherit (zrt.onnxruntime) cudaArchitectures release;
 in
 import ./from-source.nix {
   inherit pkgs;
@@ -20,7 +20,7 @@ import ./from-source.nix {
     fi
     export LD_LIBRARY_PATH=$driver''${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     ${pkgs.python3.interpreter} ${./cuda-probe.py} "$driver/libcuda.so.1" \
-      --driver ${pins.cuda.driver} --driver-api ${toString pins.cuda.driverApi} \
+      --driver ${release.cuda.driver} --driver-api ${toString release.cuda.driverApi} \
       --architectures "${pkgs.lib.concatStringsSep ";" cudaArchitectures}"
   '';
   arguments = [

@@ -36,7 +36,7 @@ in
         }
       );
   zrt = app "The zrt command on the official prebuilt ONNX Runtime" zrt;
-  update-pins = app "Rewrites nix/pins.nix for another release of ONNX Runtime" (
+  update-pins = app "Pins another release of ONNX Runtime for the flake" (
     import ./update-pins.nix { inherit pkgs; }
   );
 }

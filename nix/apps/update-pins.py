@@ -1,31 +1,49 @@
-"""Rewrites nix/pins.nix for another release of ONNX Runtime, and shows the difference.
+"""Pins a release of ONNX Runtime: writes what the flake knows of it, and shows what is new.
 
-    nix run .#update-pins -- 1.28.0
+    nix run .#update-pins -- 1.31.0
 
-Everything is fetched and every hash computed anew: the source's and the prebuilt libraries' are taken as they
-come, the third-party archives' are those of the release's own deps.txt, which what is fetched has to match.
+writes nix/pins/1.31.0.nix. Everything is fetched and every hash computed anew: the source's and the wheels' are taken
+as they come, the third-party archives' are those of the release's own deps.txt, which what is fetched has to match.
+pip fetches the wheels. A release that is not on the Python index has none; a name of an archive that is not in deps.txt
+ends the command.
 """
+
+from __future__ import annotations
 
 import argparse
 import difflib
 import hashlib
+import os
 import re
+import subprocess
 import sys
 import tarfile
 import tempfile
+import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
-ENTRY = re.compile(r'^( *)([\w-]+) = \{\n *url = "([^"]+)";\n *(sha1|sha256) = "([0-9a-f]+)";\n *\};\n', re.MULTILINE)
+SOURCE = "https://github.com/microsoft/onnxruntime/archive/refs/tags/v{version}.tar.gz"
+# The Python package of each kind of library, and the platforms of the wheels that fit.
+WHEELS = {
+    "aarch64-darwin": ("onnxruntime", ["macosx_15_0_arm64"]),
+    "aarch64-linux": ("onnxruntime", [f"manylinux_2_{minor}_aarch64" for minor in range(39, 16, -1)]),
+    "x86_64-linux": ("onnxruntime", [f"manylinux_2_{minor}_x86_64" for minor in range(39, 16, -1)]),
+    "x86_64-linux-cuda": ("onnxruntime-gpu", [f"manylinux_2_{minor}_x86_64" for minor in range(39, 16, -1)]),
+}
 
 
 def fetch(url: str, base: str | None, target: Path) -> None:
     """Downloads `url` to `target`; `base` stands in for the scheme and the host."""
     where = re.sub(r"^https://[^/]+", base.rstrip("/"), url) if base else url
     print(f"fetching {where}", file=sys.stderr)
-    with urllib.request.urlopen(where) as source, target.open("wb") as file:
-        while chunk := source.read(1 << 20):
-            file.write(chunk)
+    try:
+        with urllib.request.urlopen(where) as source, target.open("wb") as file:
+            while chunk := source.read(1 << 20):
+                file.write(chunk)
+    except urllib.error.URLError as error:
+        raise SystemExit(f"update-pins: {where}: {error.reason}") from None
 
 
 def digest(path: Path, kind: str) -> str:
@@ -48,60 +66,93 @@ def parse_deps(text: str) -> dict[str, tuple[str, str]]:
     return {name: (url, sha1) for name, url, sha1 in rows}
 
 
-def updated(text: str, version: str, base: str | None) -> str:
-    """The text of pins.nix for another version."""
-    old = re.search(r'^ *version = "([^"]+)";', text, re.MULTILINE)[1]
-    deps: dict[str, tuple[str, str]] = {}
-    facts = {"version": version}
+def entry(indent: str, name: str, **values: str) -> Iterator[str]:
+    """The lines of an attribute set."""
+    yield f"{indent}{name} = {{"
+    for key, value in values.items():
+        yield f'{indent}  {key} = "{value}";'
+    yield f"{indent}}};"
 
-    def entry(found: re.Match[str]) -> str:
-        indent, name, url, kind, _ = found.groups()
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "file"
-            if kind == "sha1":
-                if name not in deps:
-                    raise SystemExit(
-                        f"update-pins: {name} is not in deps.txt of {version}: see nix/onnxruntime/mirror.nix"
-                    )
-                url, wanted = deps[name]
-            else:
-                url = url.replace(old, version)
-                wanted = None
-            fetch(url, base, file)
-            value = digest(file, kind)
-            if wanted not in (None, value):
-                raise SystemExit(f"update-pins: {url} has SHA-1 {value}, deps.txt says {wanted}")
-            if name == "source":
-                with tarfile.open(file) as archive:
-                    deps.update(parse_deps(member(archive, "cmake/deps.txt")))
-                    header = member(archive, "include/onnxruntime/core/session/onnxruntime_c_api.h")
-                    facts["apiVersion"] = re.search(r"^#define ORT_API_VERSION (\d+)$", header, re.MULTILINE)[1]
-                    # git writes the commit into what it archives.
-                    facts["revision"] = archive.pax_headers["comment"]
-        body = f'{indent}{name} = {{\n{indent}  url = "{url}";\n{indent}  {kind} = "{value}";\n{indent}}};\n'
-        return body
 
-    # The source stands first in the file, and the archives need what it says.
-    text = ENTRY.sub(entry, text)
-    for name, value in facts.items():
-        text, count = re.subn(rf'^( *{name} = )"[^"]*";', rf'\g<1>"{value}";', text, count=1, flags=re.MULTILINE)
-        assert count == 1, name
-    return text
+def of_source(version: str, archives: list[str], base: str | None, folder: Path) -> Iterator[str]:
+    """The lines about the source and the third-party archives of a release."""
+    url = SOURCE.format(version=version)
+    file = folder / "source.tar.gz"
+    fetch(url, base, file)
+    with tarfile.open(file) as archive:
+        deps = parse_deps(member(archive, "cmake/deps.txt"))
+        header = member(archive, "include/onnxruntime/core/session/onnxruntime_c_api.h")
+        # git writes the commit into what it archives.
+        revision = archive.pax_headers["comment"]
+    api_version = re.search(r"^#define ORT_API_VERSION (\d+)$", header, re.MULTILINE)
+    assert api_version, "the header states no ORT_API_VERSION"
+    yield "  # The commit of that version's tag."
+    yield f'  revision = "{revision}";'
+    yield "  # ORT_API_VERSION in the headers of that version."
+    yield f'  apiVersion = "{api_version[1]}";'
+    yield from entry("  ", "source", url=url, sha256=digest(file, "sha256"))
+    yield "  archives = {"
+    for name in sorted(archives):
+        if name not in deps:
+            raise SystemExit(f"update-pins: {name} is not in deps.txt of {version}: see nix/onnxruntime/archives.nix")
+        url, wanted = deps[name]
+        file = folder / "archive"
+        fetch(url, base, file)
+        sha1 = digest(file, "sha1")
+        if sha1 != wanted:
+            raise SystemExit(f"update-pins: {url} has SHA-1 {sha1}, deps.txt says {wanted}")
+        yield from entry("    ", name, url=url, sha1=sha1)
+    yield "  };"
+
+
+def of_wheels(version: str, folder: Path) -> Iterator[str]:
+    """The lines about the wheels of a release, as far as the Python index has them."""
+    lines: list[str] = []
+    for key, (package, platforms) in WHEELS.items():
+        target = folder / key
+        options = ["--no-deps", "--only-binary", ":all:", "--python-version", "3.12", "--dest", str(target)]
+        options += [option for platform in platforms for option in ("--platform", platform)]
+        command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download", *options]
+        done = subprocess.run([*command, f"{package}=={version}"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"update-pins: no wheel for {key}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+            continue
+        [wheel] = target.iterdir()
+        platform = wheel.stem.partition("-cp312-cp312-")[2]
+        lines += entry("    ", key, platform=platform, sha256=digest(wheel, "sha256"))
+    if lines:
+        yield "  wheels = {"
+        yield from lines
+        yield "  };"
+
+
+def pinned(version: str, archives: list[str], base: str | None) -> str:
+    """The text of the file for a version."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        of_all = [*of_source(version, archives, base, folder), *of_wheels(version, folder)]
+    return "\n".join(["{", f'  version = "{version}";', *of_all, "}", ""])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser("update-pins", description="Rewrites nix/pins.nix for another ONNX Runtime.")
-    parser.add_argument("version", help="such as 1.28.0")
+    parser = argparse.ArgumentParser("update-pins", description="Pins a release of ONNX Runtime for the flake.")
+    parser.add_argument("version", help="such as 1.31.0")
+    parser.add_argument("--file", type=Path, help="what is written (nix/pins/VERSION.nix)")
     parser.add_argument("--base", help="takes the place of each URL's scheme and host, such as file:///folder")
-    parser.add_argument("--file", type=Path, default=Path("nix/pins.nix"), help="what is rewritten (nix/pins.nix)")
+    parser.add_argument("--archives", required=True, help="names of third-party archives, with commas between them")
     arguments = parser.parse_args()
-    before = arguments.file.read_text("utf-8")
-    after = updated(before, arguments.version, arguments.base)
-    names = (f"{arguments.file} (before)", f"{arguments.file} (after)")
+    file = arguments.file or Path("nix/pins", f"{arguments.version}.nix")
+    if not file.parent.is_dir():
+        parser.error(f"there is no folder {file.parent}: start in a checkout, or name a file with --file")
+    before = file.read_text("utf-8") if file.exists() else ""
+    after = pinned(arguments.version, arguments.archives.split(","), arguments.base)
+    names = (f"{file} (before)", f"{file} (after)")
     sys.stdout.writelines(
         difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), *names)
     )
-    arguments.file.write_text(after, "utf-8")
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    fresh.write_text(after, "utf-8")
+    fresh.replace(file)
     return 0
 
 

@@ -3,8 +3,8 @@
   lib,
   # Such as pkgs.cudaPackages_13; null where nixpkgs has none.
   cudaPackages,
-  # The table of nix/pins.nix.
-  pins,
+  # A release of nix/pins.nix.
+  release,
 }:
 let
   libraries = [
@@ -16,10 +16,10 @@ let
     "cuda_nvrtc"
     "cudnn"
   ];
-  wanted = "ONNX Runtime ${pins.version} wants CUDA ${pins.cuda.from} or later, before ${pins.cuda.before}";
+  wanted = "ONNX Runtime ${release.version} wants CUDA ${release.cuda.from} or later, before ${release.cuda.before}";
   missing = lib.filter (name: !(cudaPackages ? ${name})) (libraries ++ [ "cuda_nvcc" ]);
   version = cudaPackages.cudaMajorMinorVersion;
-  fits = lib.versionAtLeast version pins.cuda.from && lib.versionOlder version pins.cuda.before;
+  fits = lib.versionAtLeast version release.cuda.from && lib.versionOlder version release.cuda.before;
 in
 if cudaPackages == null then
   throw "zrt: this nixpkgs has no CUDA set; ${wanted}: pass cudaPackages"

@@ -27,6 +27,8 @@
   onnxruntime_BUILD_UNIT_TESTS = false;
   onnxruntime_ENABLE_PYTHON = false;
   onnxruntime_ENABLE_LTO = lto;
+  # The reports to Microsoft of upstream's own builds since 1.29.
+  onnxruntime_USE_TELEMETRY = false;
   # Off by default, and SetPerSessionThreadPoolCallbacks then refuses.
   onnxruntime_ENABLE_SESSION_THREADPOOL_CALLBACKS = true;
 

@@ -3,20 +3,20 @@
   lib,
   linkFarm,
   fetchurl,
-  # The table of nix/pins.nix.
-  pins,
+  # A release of nix/pins.nix.
+  release,
   # The parts to build, as in flags.nix: each needs archives of its own.
   cuda ? false,
   coreml ? false,
   arm ? false,
   darwin ? false,
 }:
-linkFarm "onnxruntime-${pins.version}-mirror" (
+linkFarm "onnxruntime-${release.version}-mirror" (
   map
     (
       archive:
       let
-        inherit (pins.archives.${archive}) url sha1;
+        inherit (release.archives.${archive}) url sha1;
       in
       {
         name = lib.removePrefix "https://" url;

@@ -19,15 +19,13 @@ python.pkgs.buildPythonPackage {
   src = lib.fileset.toSource {
     root = ./.;
     fileset = lib.fileset.unions [
+      ./engine_version.py
       ./hatch_build.py
       ./pyproject.toml
       ./onnxruntime
     ];
   };
-  # pyproject.toml reads the engine's version there.
-  postPatch = ''
-    echo 'version = "${version}";' >../pins.nix
-  '';
+  env.ZRT_ENGINE_VERSION = version;
 
   build-system = [ python.pkgs.hatchling ];
   dependencies = [ zrt ];

@@ -2,33 +2,33 @@
 {
   # The package set to build with; its own configuration decides about unfree packages.
   pkgs,
+  # The release of ONNX Runtime; see mkOnnxruntime.
+  version ? null,
   # With the CUDA provider.
   cuda ? false,
   # The CUDA set and the GPU architectures; see mkOnnxruntime.
   cudaPackages ? pkgs.cudaPackages_13 or null,
-  cudaArchitectures ? pins.cuda.architectures,
+  cudaArchitectures ? (import ../pins.nix).cuda.architectures,
   # The interpreter to build for.
   python ? pkgs.python3,
   # The result of mkOnnxruntime, or another package with the same passthru (onnxruntime-bin).
   onnxruntime ? import ../onnxruntime {
     inherit
       pkgs
+      version
       cuda
       cudaPackages
       cudaArchitectures
-      pins
       ;
   },
   # Runs the tests that need neither the official binding nor a GPU.
   doCheck ? true,
-  # Versions, URLs and hashes.
-  pins ? import ../pins.nix,
 }:
 let
   inherit (pkgs) lib;
   inherit (pkgs.stdenv.hostPlatform) isDarwin;
   project = (lib.importTOML ../../pyproject.toml).project;
-  version = builtins.head (
+  ownVersion = builtins.head (
     builtins.match ''.*__version__ = "([^"]+)".*'' (builtins.readFile ../../zrt/version.py)
   );
   requirements = import ./requirements.nix { inherit lib python; };
@@ -44,7 +44,7 @@ assert lib.assertMsg (
 
 python.pkgs.buildPythonPackage {
   pname = project.name;
-  inherit version;
+  version = ownVersion;
   pyproject = true;
 
   src = import ./source.nix { inherit lib; };
@@ -74,7 +74,10 @@ python.pkgs.buildPythonPackage {
   pythonImportsCheck = [ "zrt" ];
 
   postFixup = ''
-    ${lib.optionalString (static && !isDarwin) "bash ${./check-extension.sh} ${native}/_ort*.so"}
+    ${lib.optionalString (static && !isDarwin) ''
+      bash ${./check-extension.sh} ${native}/_ort*.so
+      bash ${../check-silent.sh} ${native}/_ort*.so
+    ''}
     ${lib.optionalString (!onnxruntime.cuda) ''bash ${../check-no-cuda.sh} "$out"''}
   ''
   # Linked, not copied: a copy would lose the driver's folder from its run path.

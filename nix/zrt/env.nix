@@ -2,10 +2,12 @@
 {
   # The package set to build with.
   pkgs,
+  # The release of ONNX Runtime; see mkOnnxruntime.
+  version ? null,
   # With the CUDA provider.
   cuda ? false,
   # The result of mkOnnxruntime, or another package with the same passthru.
-  onnxruntime ? import ../onnxruntime { inherit pkgs cuda; },
+  onnxruntime ? import ../onnxruntime { inherit pkgs version cuda; },
 }:
 let
   inherit (pkgs) lib;

@@ -144,20 +144,31 @@ class TestBills:
     """`.ci/sbom.py` writes bills of materials, and refuses those that the schema does not allow."""
 
     ENGINES: ClassVar[dict[str, Any]] = {
-        "version": "1.27.0",
-        "revision": "8f02",
-        "engines": {
-            "some": {
-                "archives": {
-                    "onnx": {
-                        "url": "https://github.com/onnx/onnx/archive/refs/tags/v1.21.0.zip",
-                        "sha1": "321d4acc807c8e0fb0bbcc0424a143dffde1e846",
-                        "license": "Apache-2.0",
-                        "patches": ["onnx/onnx.patch"],
-                    }
-                },
-                "flags": {"onnxruntime_USE_CUDA": False},
-            }
+        "some": {
+            "version": "1.27.0",
+            "revision": "8f02",
+            "archives": {
+                "onnx": {
+                    "url": "https://github.com/onnx/onnx/archive/refs/tags/v1.21.0.zip",
+                    "sha1": "321d4acc807c8e0fb0bbcc0424a143dffde1e846",
+                    "license": "Apache-2.0",
+                    "patches": ["onnx/onnx.patch"],
+                }
+            },
+            "flags": {"onnxruntime_USE_CUDA": False},
+        },
+        "prebuilt": {
+            "version": "1.32.0",
+            "archives": {
+                "onnxruntime": {
+                    "package": "onnxruntime",
+                    "version": "1.32.0",
+                    "sha256": "99e1074c4b2197accd5073052a465361be17b89c093b8ffb6e6bd8f986c52df8",
+                    "license": "MIT",
+                    "patches": [],
+                }
+            },
+            "flags": {},
         },
     }
 
@@ -185,6 +196,15 @@ class TestBills:
         assert archive["pedigree"]["patches"][0]["diff"]["url"].endswith("/8f02/cmake/patches/onnx/onnx.patch")
         root = bill["metadata"]["component"]
         assert root["properties"] == [{"name": "cmake:onnxruntime_USE_CUDA", "value": "FALSE"}]
+
+    def test_bill_of_the_official_library_names_the_python_package(self, tmp_path: Path) -> None:
+        done = self.engines(tmp_path, self.ENGINES)
+        assert done.returncode == 0, done.stderr
+        bill = json.loads((tmp_path / "prebuilt.cdx.json").read_text("utf-8"))
+        [wheel] = bill["components"]
+        assert wheel["purl"] == "pkg:pypi/onnxruntime@1.32.0"
+        assert wheel["hashes"][0]["content"].startswith("99e1074c")
+        assert bill["metadata"]["component"]["version"] == "1.32.0"
 
     def test_unknown_license_is_refused(self, tmp_path: Path) -> None:
         data = json.loads(json.dumps(self.ENGINES).replace("Apache-2.0", "Appache-2.0"))

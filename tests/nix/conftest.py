@@ -8,6 +8,7 @@ where it is empty.
 from __future__ import annotations
 
 import copy
+import hashlib
 import importlib.util
 import json
 import os
@@ -16,7 +17,6 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -160,30 +160,26 @@ def nix(tmp_path_factory: pytest.TempPathFactory) -> Nix:
 
 @pytest.fixture(scope="session")
 def builder(nix: Nix) -> Nix:
-    """Nix with a stand-in that has the prebuilt archive: the official library with the official headers."""
+    """Nix with a stand-in that has the official headers, and the official wheel of the pinned hash."""
     include = os.environ.get("ZRT_ORT_INCLUDE_DIR")
     if not include:
         pytest.skip("ZRT_ORT_INCLUDE_DIR is not set: it would name the official headers, as .ci/headers makes them")
-    try:
-        distribution = metadata.distribution("onnxruntime")
-    except metadata.PackageNotFoundError:
-        pytest.skip("the onnxruntime Python package, whose library is linked, is not installed")
-    capi = Path(str(distribution.locate_file("onnxruntime/capi")))
-    library = next(capi.glob("libonnxruntime.so.*"))
-    url: str = nix.evaluate("packages.x86_64-linux.onnxruntime-bin", "p: p.pins.prebuilt.x86_64-linux.url")
-    name = url.rpartition("/")[2]
-    top = name.removesuffix(".tgz")
+    wheels = os.environ.get("ZRT_ORT_WHEELS")
+    if not wheels:
+        pytest.skip("ZRT_ORT_WHEELS is not set: it would name a folder with the official wheel, as .ci/nix fetches it")
     other = nix.with_sources("nixpkgs-with-library")
-    with tarfile.open(other.stand_in / "sources" / name, "w:gz") as archive:
-        archive.add(library, f"{top}/lib/{library.name}")
-        for link, target in (("libonnxruntime.so.1", library.name), ("libonnxruntime.so", "libonnxruntime.so.1")):
-            member = tarfile.TarInfo(f"{top}/lib/{link}")
-            member.type, member.linkname = tarfile.SYMTYPE, target
-            archive.addfile(member)
+    sources = other.stand_in / "sources"
+    pins = json.loads(nix("eval", "--json", "--file", "nix/pins.nix", "headers"))
+    release = nix.evaluate("packages.x86_64-linux.onnxruntime-bin", "p: p.release")
+    wheel = release["wheels"]["x86_64-linux"]
+    name = f"onnxruntime-{release['version']}-cp312-cp312-{wheel['platform']}.whl"
+    data = Path(wheels, name).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == wheel["sha256"]
+    (sources / name).write_bytes(data)
+    archive_name = pins["url"].rpartition("/")[2]
+    with tarfile.open(sources / archive_name, "w:gz") as archive:
         for header in sorted(Path(include).glob("*.h")):
-            archive.add(header, f"{top}/include/{header.name}")
-        for text in ("LICENSE", "ThirdPartyNotices.txt"):
-            archive.add(capi.parent / text, f"{top}/{text}")
+            archive.add(header, f"{archive_name.removesuffix('.tgz')}/include/{header.name}")
     return other
 
 

@@ -121,33 +121,36 @@ class TestRecipe:
     @pytest.fixture(scope="class")
     @classmethod
     def made_up(cls, nix: Any) -> Any:
-        """Nix with a stand-in that has this source, and every archive that the mirror needs."""
+        """Nix with a stand-in that has this source for each release, and every archive that the mirrors need."""
         other = nix.with_sources("nixpkgs-with-made-up-source")
         sources = other.stand_in / "sources"
         facts = nix.evaluate(
-            "packages.x86_64-linux.onnxruntime-cuda-hybrid",
-            "p: { inherit (p.pins) version; names = map (e: e.name) p.mirror.entries; }",
+            "packages.x86_64-linux",
+            """packages:
+            let of = p: { inherit (p.release) version apiVersion; names = map (e: e.name) p.mirror.entries; };
+            in map of [ packages.onnxruntime-cpu packages.onnxruntime-cuda-hybrid ]""",
         )
-        rows = []
-        for name in facts["names"]:
-            data = name.encode()
-            (sources / name.rpartition("/")[2]).write_bytes(data)
-            rows.append(f"some;https://{name};{hashlib.sha1(data).hexdigest()}\n")
-        files = {
-            "cmake/CMakeLists.txt": cls.CMAKE,
-            "cmake/deps.txt": "".join(rows),
-            "cmake/provider.cu": cls.PROVIDER,
-            "cmake/kernel.S": ".globl kernel\nkernel:\n  ret\n",
-            "include/onnxruntime_c_api.h": "#define ORT_API_VERSION 27\n",
-            "include/endian.h": "#error not public\n",
-            "LICENSE": "",
-            "ThirdPartyNotices.txt": "",
-        }
-        with tarfile.open(sources / f"onnxruntime-{facts['version']}.tar.gz", "w:gz") as archive:
-            for name, content in files.items():
-                member = tarfile.TarInfo(f"onnxruntime/{name}")
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content.encode()))
+        for release in facts:
+            rows = []
+            for name in release["names"]:
+                data = name.encode()
+                (sources / name.rpartition("/")[2]).write_bytes(data)
+                rows.append(f"some;https://{name};{hashlib.sha1(data).hexdigest()}\n")
+            files = {
+                "cmake/CMakeLists.txt": cls.CMAKE,
+                "cmake/deps.txt": "".join(rows),
+                "cmake/provider.cu": cls.PROVIDER,
+                "cmake/kernel.S": ".globl kernel\nkernel:\n  ret\n",
+                "include/onnxruntime_c_api.h": f"#define ORT_API_VERSION {release['apiVersion']}\n",
+                "include/endian.h": "#error not public\n",
+                "LICENSE": "",
+                "ThirdPartyNotices.txt": "",
+            }
+            with tarfile.open(sources / f"onnxruntime-{release['version']}.tar.gz", "w:gz") as archive:
+                for name, content in files.items():
+                    member = tarfile.TarInfo(f"onnxruntime/{name}")
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content.encode()))
         return other
 
     def test_recipe_makes_one_archive_flat_headers_and_one_pc_file(self, made_up: Any) -> None:
@@ -231,7 +234,7 @@ class TestStaticCore:
               }};
             }} ''
               mkdir -p $out/lib
-              cp -r ${{import (nix + /onnxruntime/bin.nix) {{ inherit pkgs; }}}}/include $out/
+              cp -r ${{import (nix + /onnxruntime) {{ inherit pkgs; prebuilt = true; }}}}/include $out/
               cat >base.c <<'END'
               #include "onnxruntime_c_api.h"
               int other(void) {{ return 1; }}

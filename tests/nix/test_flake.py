@@ -27,6 +27,7 @@ class Flake:
             "packages",
             """builtins.mapAttrs (_: builtins.mapAttrs (_: p: {
               inherit (p) name;
+              version = p.version or null;
               linkage = p.linkage or null;
               flags = p.flags or null;
               archives = map (entry: entry.name) (p.mirror.entries or [ ]);
@@ -46,6 +47,10 @@ class Flake:
               license = p.meta.license or null;
             }))""",
         )
+
+    def version(self, name: str, system: str = "x86_64-linux") -> str:
+        """The version of ONNX Runtime in a package of its own."""
+        return str(self.packages[system][name]["version"])
 
     def derivations(self, *attributes: str) -> dict[str, Json]:
         """Everything that building these takes, by the recipe's name."""
@@ -70,7 +75,8 @@ def source() -> Path:
 
 @pytest.fixture(scope="session")
 def pins(nix: Any) -> Json:
-    return json.loads(nix("eval", "--json", "--file", "nix/pins.nix"))
+    """The pinned releases by their versions."""
+    return json.loads(nix("eval", "--json", "--file", "nix/pins.nix", "releases"))
 
 
 class TestOutputs:
@@ -133,33 +139,100 @@ class TestOutputs:
 
 
 class TestPins:
-    def test_project_s_tests_run_on_the_version_of_the_pins(self, pins: Json) -> None:
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-        assert f"onnxruntime=={pins['version']}" in project["dependency-groups"]["dev"]
+    def test_project_s_tests_run_on_versions_of_the_pins(self, flake: Flake, pins: Json) -> None:
+        groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+        tested = {line.removeprefix("onnxruntime==") for line in groups["dev"] if line.startswith("onnxruntime==")}
+        assert tested <= {version for version, release in pins.items() if "wheels" in release}
+        assert groups["newest"] == [f"onnxruntime=={flake.version('onnxruntime-bin')}"]
 
     def test_other_files_repeat_no_version_or_hash(self, pins: Json) -> None:
-        for file in [ROOT / "flake.nix", *(ROOT / "nix").rglob("*")]:
+        folder = ROOT / "nix"
+        for file in [ROOT / "flake.nix", *folder.rglob("*")]:
             # A build hook that ran has left bytecode.
-            if file.is_file() and file.suffix != ".pyc" and file != ROOT / "nix" / "pins.nix":
+            if file.is_file() and file.suffix != ".pyc" and file != folder / "pins.nix" and file.parent.name != "pins":
                 text = file.read_text("utf-8")
-                assert pins["version"] not in text, file
+                # Commands are explained by a version as an example.
+                named = [version for version in pins if version in text and file.stem != "update-pins"]
+                assert not named, file
                 assert not re.search(r"\b([0-9a-f]{40}|[0-9a-f]{64})\b|sha(1|256|512)-", text), file
 
     def test_fetched_files_have_the_hashes_of_the_pins(self, nix: Any, flake: Flake, pins: Json) -> None:
-        entries = [pins["source"], *pins["prebuilt"].values(), *pins["archives"].values()]
-        known = {entry["url"]: entry.get("sha256") or entry["sha1"] for entry in entries}
+        named: list[Json] = [json.loads(nix("eval", "--json", "--file", "nix/pins.nix", "headers"))]
+        wheels = set()
+        for release in pins.values():
+            named += [release[key] for key in ("source",) if key in release] + [*release.get("archives", {}).values()]
+            wheels |= {(release["version"], wheel["sha256"]) for wheel in release.get("wheels", {}).values()}
+        known = {(entry["url"], entry.get("sha256") or entry["sha1"]) for entry in named}
         names = [f"packages.{system}.{name}" for system, found in flake.packages.items() for name in found]
         fetched = {
-            recipe["env"]["url"]: recipe["env"]["outputHash"]
+            (recipe["env"]["url"], recipe["env"]["outputHash"])
             for recipe in flake.derivations(*names).values()
             if "outputHash" in recipe["env"]
         }
-        assert fetched == known
+        packages = {(url, sha256) for url, sha256 in fetched if url.startswith("package:")}
+        assert len(packages) == 4
+        assert fetched - packages <= known
+        assert {(url.split("-")[1], sha256) for url, sha256 in packages} <= wheels
+
+    def test_every_pinned_release_evaluates(self, nix: Any, pins: Json) -> None:
+        """From source, and as the official library, wherever its pins say so; elsewhere the error says what lacks."""
+        done = nix.expression("""
+          let
+            inherit (pkgs) lib;
+            try = package: builtins.tryEval (builtins.seq package.drvPath package.version);
+            release = version: lib.genAttrs [ "x86_64-linux" "aarch64-linux" "aarch64-darwin" ] (
+              system:
+              let pkgs = stand-in { inherit system; };
+              in map (prebuilt: try (import (nix + /onnxruntime) { inherit pkgs prebuilt version; })) [ false true ]
+            );
+          in lib.genAttrs (builtins.attrNames (import (nix + /pins.nix)).releases) release
+        """)
+        assert done.returncode == 0, done.stderr
+        for version, systems in json.loads(done.stdout).items():
+            for system, (source, prebuilt) in systems.items():
+                names = TestOnnxruntime.ARCHIVES[system, "onnxruntime-cpu"]
+                complete = names <= pins[version].get("archives", {}).keys()
+                assert source == {"success": complete, "value": version if complete else False}
+                there = system in pins[version].get("wheels", {})
+                assert prebuilt == {"success": there, "value": version if there else False}
+
+    def test_packages_are_of_the_newest_complete_release(self, flake: Flake, pins: Json) -> None:
+        def newest(versions: list[str]) -> str:
+            return max(versions, key=lambda version: [int(number) for number in version.split(".")])
+
+        for (system, name), archives in TestOnnxruntime.ARCHIVES.items():
+            complete = [version for version, it in pins.items() if archives <= it.get("archives", {}).keys()]
+            assert flake.version(name, system) == newest(complete)
+        for system in SYSTEMS:
+            there = [version for version, release in pins.items() if system in release.get("wheels", {})]
+            assert flake.version("onnxruntime-bin", system) == newest(there)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ('version = "1.2.3";', "ONNX Runtime 1.2.3 is not pinned ("),
+            ('version = "1.32.0";', "the pins of ONNX Runtime 1.32.0 have no abseil_cpp date"),
+            ('version = "1.28.2"; prebuilt = true;', "the pins of ONNX Runtime 1.28.2 have no wheel for x86_64-linux"),
+        ],
+    )
+    def test_release_that_is_not_pinned_is_a_readable_error(self, nix: Any, arguments: str, message: str) -> None:
+        done = nix.expression(f"(import (nix + /onnxruntime) {{ inherit pkgs; {arguments} }}).outPath")
+        assert done.returncode != 0, done.stdout
+        assert message in done.stderr
+        assert re.search(r"nix run \.#update-pins -- 1\.\d+\.\d+ makes its pins", done.stderr)
+
+    def test_file_of_update_pins_is_a_release_too(self, nix: Any) -> None:
+        (nix.scratch / "own.nix").write_text(
+            (ROOT / "nix" / "pins" / "1.28.2.nix").read_text().replace("1.28.2", "9.8.7")
+        )
+        path = nix.inside(nix.scratch / "own.nix")
+        done = nix.expression(f"(import (nix + /zrt) {{ inherit pkgs; version = {path}; }}).onnxruntime.name")
+        assert json.loads(done.stdout) == "onnxruntime-cpu-9.8.7"
 
     def test_archives_are_those_of_the_release(self, pins: Json, source: Path) -> None:
         rows = (source / "cmake" / "deps.txt").read_text("utf-8").splitlines()
         deps = {row.split(";")[0]: row.split(";")[1:] for row in rows if row and not row.startswith("#")}
-        for name, archive in pins["archives"].items():
+        for name, archive in pins["1.27.0"]["archives"].items():
             assert deps[name] == [archive["url"], archive["sha1"]], name
 
     # The archives that upstream's CMake files need for builds that this flake does not have.
@@ -194,7 +267,7 @@ class TestPins:
     def test_no_archive_of_the_release_is_missing(self, pins: Json, source: Path) -> None:
         files = [*(source / "cmake").rglob("*.cmake"), *(source / "cmake").rglob("CMakeLists.txt")]
         taken = {name for file in files for name in re.findall(r"DEP_URL_([\w-]+)\}", file.read_text("utf-8"))}
-        assert taken == pins["archives"].keys() | self.OTHER_BUILDS
+        assert taken == pins["1.27.0"]["archives"].keys() | self.OTHER_BUILDS
 
 
 class TestOnnxruntime:
@@ -223,17 +296,19 @@ class TestOnnxruntime:
 
     @pytest.mark.parametrize(("system", "name"), ARCHIVES)
     def test_mirror_is_complete(self, flake: Flake, pins: Json, system: str, name: str) -> None:
-        wanted = {pins["archives"][archive]["url"].removeprefix("https://") for archive in self.ARCHIVES[system, name]}
+        archives = pins[flake.version(name, system)]["archives"]
+        wanted = {archives[archive]["url"].removeprefix("https://") for archive in self.ARCHIVES[system, name]}
         assert set(flake.packages[system][name]["archives"]) == wanted
 
     @pytest.mark.parametrize(("system", "name"), ARCHIVES)
     def test_data_for_sboms_is_that_of_the_package(
         self, nix: Any, flake: Flake, pins: Json, system: str, name: str
     ) -> None:
-        engines = json.loads(nix("eval", "--json", "--file", "nix/engines.nix"))["engines"]
+        engines = json.loads(nix("eval", "--json", "--file", "nix/engines.nix"))
         engine, package = engines[f"{name}-{system}"], flake.packages[system][name]
         assert engine["archives"].keys() == self.ARCHIVES[system, name] | {"onnxruntime"}
-        assert engine["archives"]["onnxruntime"]["sha256"] == pins["source"]["sha256"]
+        assert engine["version"] == flake.version(name, system)
+        assert engine["archives"]["onnxruntime"]["sha256"] == pins[engine["version"]]["source"]["sha256"]
         assert engine["flags"] == {flag: package["flags"][flag] for flag in engine["flags"]}
         assert package["flags"].keys() - engine["flags"].keys() <= {"onnxruntime_CUDNN_HOME"}
 
@@ -248,6 +323,7 @@ class TestOnnxruntime:
         assert flags["onnxruntime_USE_CUDA"] is False
         assert flags["onnxruntime_USE_COREML"] is (system == "aarch64-darwin")
         assert flags["onnxruntime_USE_KLEIDIAI"] is flags["onnxruntime_USE_SVE"] is (system == "aarch64-linux")
+        assert flags["onnxruntime_USE_TELEMETRY"] is False
         assert "FETCHCONTENT_FULLY_DISCONNECTED" not in flags
         assert "CMAKE_CUDA_ARCHITECTURES" not in flags
         assert "-Donnxruntime_BUILD_SHARED_LIB=OFF" in package["cmakeFlags"]
@@ -260,6 +336,7 @@ class TestOnnxruntime:
         assert "re2" in package["postBuild"]
         assert package["preBuild"] == ""
         assert "check-no-cuda.sh" in package["installCheck"]
+        assert "check-silent.sh" in package["installCheck"]
         assert package["providers"] is None or package["providers"] == []
 
     def test_flags_of_the_cuda_build(self, flake: Flake, pins: Json) -> None:
@@ -269,7 +346,7 @@ class TestOnnxruntime:
         assert flags["onnxruntime_NVCC_THREADS"] == "1"
         assert flags["onnxruntime_CUDNN_HOME"].endswith("-cudnn-13.0-dev")
         # The last one is PTX, which later GPUs compile.
-        assert flags["CMAKE_CUDA_ARCHITECTURES"] == ";".join(pins["cuda"]["architectures"])
+        assert flags["CMAKE_CUDA_ARCHITECTURES"] == ";".join(pins["1.27.0"]["cuda"]["architectures"])
         assert flags["CMAKE_CUDA_ARCHITECTURES"].endswith("-virtual")
         assert flags["onnxruntime_BUILD_SHARED_LIB"] is False
         assert "CUDAToolkit_ROOT" not in flags
@@ -459,9 +536,7 @@ class TestZrt:
 
 class TestDropIn:
     @pytest.mark.parametrize("system", sorted(SYSTEMS))
-    def test_overlay_puts_zrt_in_the_place_of_onnxruntime(
-        self, nix: Any, flake: Flake, pins: Json, system: str
-    ) -> None:
+    def test_overlay_puts_zrt_in_the_place_of_onnxruntime(self, nix: Any, flake: Flake, system: str) -> None:
         done = nix.expression(f"""
           let
             packages = (stand-in {{
@@ -476,7 +551,7 @@ class TestDropIn:
         """)
         assert done.returncode == 0, done.stderr
         facts = json.loads(done.stdout)
-        assert (facts["pname"], facts["version"]) == ("onnxruntime", pins["version"])
+        assert (facts["pname"], facts["version"]) == ("onnxruntime", flake.version("onnxruntime-cpu", system))
         assert facts["needs"] == [facts["zrt"]] == [flake.packages[system]["zrt-cpu"]["out"]]
 
 

@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -349,16 +351,11 @@ class TestUpdatePins:
     SCRIPT = NIX / "apps" / "update-pins.py"
     VERSION = "9.8.7"
     COMMIT = "0123456789abcdef0123456789abcdef01234567"
+    ARCHIVES = ("onnx", "re2")
 
     @pytest.fixture
-    def pins(self, tmp_path: Path) -> Path:
-        return Path(tmp_path / "pins.nix").resolve()
-
-    @pytest.fixture
-    def release(self, tmp_path: Path, pins: Path) -> Path:
-        """An invented release: every file that the pins name, under the path of its URL."""
-        text = (NIX / "pins.nix").read_text()
-        pins.write_text(text)
+    def release(self, tmp_path: Path) -> Path:
+        """An invented release: its source and archives under the paths of their URLs, and a wheel for one system."""
         base = tmp_path / "base"
 
         def lay(url: str, data: bytes) -> None:
@@ -367,13 +364,10 @@ class TestUpdatePins:
             path.write_bytes(data)
 
         rows = []
-        for name, url in re.findall(r'([\w-]+) = \{\n *url = "([^"]+)";\n *sha1', text):
-            data = name.encode()
-            moved = url.replace("archive", "archive/moved", 1)
-            lay(moved, data)
-            rows.append(f"{name};{moved};{hashlib.sha1(data).hexdigest()}")
-        old = re.search(r'^  version = "(.*)";', text, re.MULTILINE)
-        assert old
+        for name in (*self.ARCHIVES, "of-another-build"):
+            url = f"https://github.com/some/{name}/archive/{name}.zip"
+            lay(url, name.encode())
+            rows.append(f"{name};{url};{hashlib.sha1(name.encode()).hexdigest()}")
         files = {
             "cmake/deps.txt": "#Name;Url;SHA1\n" + "\n".join(rows) + "\n",
             "include/onnxruntime/core/session/onnxruntime_c_api.h": "#define ORT_API_VERSION 98\n",
@@ -386,41 +380,142 @@ class TestUpdatePins:
                 member = tarfile.TarInfo(f"onnxruntime-{self.VERSION}/{name}")
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content.encode()))
-        for url in re.findall(r'url = "([^"]+)";\n *sha256', text):
-            data = buffer.getvalue() if url.endswith(".tar.gz") else url.encode()
-            lay(url.replace(old[1], self.VERSION), data)
-        return base
+        lay(f"https://github.com/microsoft/onnxruntime/archive/refs/tags/v{self.VERSION}.tar.gz", buffer.getvalue())
+        wheel = tmp_path / "index" / f"onnxruntime-{self.VERSION}-cp312-cp312-manylinux_2_28_x86_64.whl"
+        wheel.parent.mkdir()
+        with zipfile.ZipFile(wheel, "w") as package:
+            folder = f"onnxruntime-{self.VERSION}.dist-info"
+            package.writestr(
+                f"{folder}/METADATA", f"Metadata-Version: 2.1\nName: onnxruntime\nVersion: {self.VERSION}\n"
+            )
+            package.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nTag: cp312-cp312-manylinux_2_28_x86_64\n")
+        return tmp_path
 
-    def update(self, pins: Path, release: Path) -> subprocess.CompletedProcess[str]:
-        return run(sys.executable, self.SCRIPT, self.VERSION, "--base", release.as_uri(), "--file", pins)
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        return tmp_path / "pins" / "9.8.7.nix"
 
-    def test_every_version_url_and_hash_is_rewritten(self, pins: Path, release: Path) -> None:
-        before = pins.read_text()
-        done = self.update(pins, release)
+    def update(self, release: Path, archives: tuple[str, ...] = ARCHIVES) -> subprocess.CompletedProcess[str]:
+        (release / "pins").mkdir(exist_ok=True)
+        base, file = (release / "base").as_uri(), release / "pins" / f"{self.VERSION}.nix"
+        # pip sees the invented wheel and no index.
+        return run(
+            *(sys.executable, self.SCRIPT, self.VERSION),
+            *("--base", base, "--file", file, "--archives", ",".join(archives)),
+            PIP_NO_INDEX="1",
+            PIP_FIND_LINKS=str(release / "index"),
+        )
+
+    def test_file_has_every_version_url_and_hash(self, release: Path, file: Path) -> None:
+        done = self.update(release)
         assert done.returncode == 0, done.stderr
-        after = pins.read_text()
-        assert f'version = "{self.VERSION}";' in after
-        assert f'revision = "{self.COMMIT}";' in after
-        assert 'apiVersion = "98";' in after
-        hashes = re.compile(r'(?:sha1|sha256) = "(\w+)"')
-        assert len(hashes.findall(after)) == len(hashes.findall(before))
-        assert not set(hashes.findall(after)) & set(hashes.findall(before))
-        # All other lines are edited by hand and stay as they are.
-        changed = [new for old, new in zip(before.splitlines(), after.splitlines(), strict=True) if old != new]
-        assert all(re.search(r"version|revision|apiVersion|url|sha1|sha256", line) for line in changed)
+        text = file.read_text()
+        assert f'version = "{self.VERSION}";' in text
+        assert f'revision = "{self.COMMIT}";' in text
+        assert 'apiVersion = "98";' in text
+        for name in self.ARCHIVES:
+            assert hashlib.sha1(name.encode()).hexdigest() in text
+        assert "of-another-build" not in text
+        wheel = next((release / "index").iterdir())
+        assert 'platform = "manylinux_2_28_x86_64";' in text
+        assert hashlib.sha256(wheel.read_bytes()).hexdigest() in text
+        for absent in ("aarch64-linux", "aarch64-darwin", "x86_64-linux-cuda"):
+            assert f"no wheel for {absent}: " in done.stderr
+            assert f" {absent} = {{" not in text
         assert f'+  version = "{self.VERSION}";' in done.stdout
 
-    def test_second_update_changes_nothing(self, pins: Path, release: Path) -> None:
-        self.update(pins, release)
-        once = pins.read_text()
-        done = self.update(pins, release)
-        assert done.returncode == 0, done.stderr
-        assert (pins.read_text(), done.stdout) == (once, "")
+    def test_files_of_the_repository_are_as_the_command_writes_them(self) -> None:
+        """The same lines in the same order: what one of them lacks there is no record of."""
+        for file in (NIX / "pins").iterdir():
+            lines = file.read_text().splitlines()
+            assert (lines[0], lines[1], lines[-1]) == ("{", f'  version = "{file.stem}";', "}")
+            heads = [line.split()[0] for line in lines if re.match(r"  \w", line)]
+            known = ["version", "revision", "apiVersion", "source", "archives", "wheels"]
+            assert heads == [head for head in known if head in heads]
 
-    def test_archive_with_another_hash_than_upstream_names_is_refused(self, pins: Path, release: Path) -> None:
-        before = pins.read_text()
-        next(release.rglob("google/re2/**/*.zip")).write_bytes(b"something else")
-        done = self.update(pins, release)
+    def test_second_update_changes_nothing(self, release: Path, file: Path) -> None:
+        self.update(release)
+        once = file.read_text()
+        done = self.update(release)
+        assert done.returncode == 0, done.stderr
+        assert (file.read_text(), done.stdout) == (once, "")
+        assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+    def test_archive_with_another_hash_than_upstream_names_is_refused(self, release: Path, file: Path) -> None:
+        self.update(release)
+        before = file.read_text()
+        next(release.rglob("re2.zip")).write_bytes(b"something else")
+        done = self.update(release)
         assert done.returncode == 1
         assert "deps.txt says" in done.stderr
-        assert pins.read_text() == before
+        assert file.read_text() == before
+
+    def test_archive_that_upstream_does_not_name_is_refused(self, release: Path, file: Path) -> None:
+        done = self.update(release, ("onnx", "other"))
+        assert done.returncode == 1
+        assert "other is not in deps.txt of 9.8.7" in done.stderr
+        assert not file.exists()
+
+    def test_release_that_does_not_exist_is_named(self, release: Path, file: Path) -> None:
+        next(release.rglob("v9.8.7.tar.gz")).unlink()
+        done = self.update(release)
+        assert done.returncode == 1
+        assert "v9.8.7.tar.gz: [Errno 2]" in done.stderr
+        assert not file.exists()
+
+    def test_command_outside_a_checkout_says_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        done = run(sys.executable, self.SCRIPT, "9.8.7", "--archives", "onnx")
+        assert done.returncode == 2
+        assert "there is no folder nix/pins: start in a checkout, or name a file with --file" in done.stderr
+
+
+class TestCheckSilent:
+    """The check of built libraries: no address of a collector, and no function of the network."""
+
+    SCRIPT = NIX / "check-silent.sh"
+
+    def check(self, *libraries: Path) -> subprocess.CompletedProcess[str]:
+        return run("bash", self.SCRIPT, *libraries)
+
+    def test_library_that_refers_to_documentation_passes(self, compile_library: Callable[..., Path]) -> None:
+        library = compile_library(
+            'const char *text = "see https://github.com/onnx and https://arxiv.org/abs/1502.03167.";'
+        )
+        done = self.check(library)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_library_with_an_address_fails(self, compile_library: Callable[..., Path]) -> None:
+        library = compile_library('const char *text = "https://collector.example.com/1.0/";')
+        done = self.check(library)
+        assert done.returncode == 1
+        assert done.stderr == f"check-silent: {library} contains the address of collector.example.com\n"
+
+    def test_library_that_connects_fails(self, compile_library: Callable[..., Path]) -> None:
+        library = compile_library("int connect(int, void *, unsigned); int call(void) { return connect(0, 0, 0); }")
+        done = self.check(library)
+        assert done.returncode == 1
+        assert done.stderr == f"check-silent: {library} calls connect\n"
+
+    def test_archive_that_resolves_names_fails(self, compile_library: Callable[..., Path], tmp_path: Path) -> None:
+        code = "int getaddrinfo(void *, void *, void *, void *); int call(void) { return getaddrinfo(0, 0, 0, 0); }"
+        # With these options the compiler leaves an object file.
+        part = compile_library(code, "-c", "-r").rename(tmp_path / "part.o")
+        library = tmp_path / "lib.a"
+        subprocess.run(["ar", "cr", library, part], check=True)
+        done = self.check(library)
+        assert done.returncode == 1
+        assert "calls getaddrinfo" in done.stderr
+
+    def test_official_library_before_telemetry_passes(self) -> None:
+        try:
+            distribution = metadata.distribution("onnxruntime")
+        except metadata.PackageNotFoundError:
+            pytest.skip("the onnxruntime Python package is not installed")
+        if not distribution.version.startswith(("1.27.", "1.28.")):
+            pytest.skip(f"the package is {distribution.version}: telemetry came with 1.29")
+        done = self.check(*Path(str(distribution.locate_file("onnxruntime/capi"))).glob("libonnxruntime*"))
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_nothing_to_check_is_an_error(self) -> None:
+        assert self.check().returncode == 2

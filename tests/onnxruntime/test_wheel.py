@@ -1,7 +1,7 @@
 """The project `nix/zrt-onnxruntime`: a wheel that takes the place of the official package."""
 
 import os
-import re
+import runpy
 import subprocess
 import sys
 import zipfile
@@ -19,8 +19,7 @@ pytestmark = pytest.mark.skipif(not PROJECT.is_dir(), reason="the folder nix is 
 
 
 def engine_version() -> str:
-    pins = (PROJECT.parent / "pins.nix").read_text("utf-8")
-    return re.findall(r'^ *version = "(.*)";$', pins, re.MULTILINE)[0]
+    return str(runpy.run_path(str(PROJECT / "engine_version.py"))["engine_version"]())
 
 
 def build(folder: Path, **variables: str) -> Path:

@@ -130,6 +130,24 @@ let
             '';
           };
 
+      # As nixpkgs' own: the file's name is made of these, and its address is not of interest here.
+      fetchPypi =
+        {
+          pname,
+          version,
+          format,
+          dist,
+          python,
+          abi,
+          platform,
+          sha256,
+        }:
+        assert format == "wheel" && dist == python;
+        final.fetchurl {
+          url = "package:${pname}/${pname}-${version}-${python}-${abi}-${platform}.whl";
+          inherit sha256;
+        };
+
       autoAddDriverRunpath = runCommand "auto-add-driver-runpath-hook" { } ''
         install -D -m 644 ${./add-driver-runpath.sh} "$out/nix-support/setup-hook"
       '';
@@ -152,6 +170,7 @@ let
       '';
       ruff = tool "ruff" [ "ruff" ];
       shellcheck = tool "shellcheck" [ "shellcheck" ];
+      unzip = tool "unzip" [ "unzip" ];
 
       pythonPackagesExtensions = [ ];
       python3 = import ./python.nix {

@@ -33,6 +33,7 @@
   hypothesis = { };
   matplotlib = { };
   onnx = { };
+  pip = { };
   pytest = { };
   pytest-benchmark = { };
   pytest-xdist = { };
