@@ -41,10 +41,14 @@ class TestMetadata:
         names = {requirement.partition(">")[0] for requirement in PROJECT["project"]["dependencies"]}
         assert names == {"numpy", "cffi", "ml_dtypes"}
 
-    def test_extras_take_every_release_since_1_27(self) -> None:
+    def test_extras_take_no_release_with_a_known_fault(self) -> None:
         extras = PROJECT["project"]["optional-dependencies"]
-        assert extras["cpu"] == ["onnxruntime>=1.27"]
-        assert extras["cuda"] == ["onnxruntime-gpu>=1.27"]
+        for extra, package in (("cpu", "onnxruntime"), ("cuda", "onnxruntime-gpu")):
+            [requirement] = extras[extra]
+            assert requirement.startswith(f"{package}>=")
+            oldest = requirement.partition(">=")[2]
+            assert library.Library(None, "", f"{oldest}.0", 0, "").faults == []
+        assert library.Library(None, "", "1.30.0", 0, "").faults
         assert set(extras) == {"cpu", "cuda", "cli", "plot", "ray", "score", "serve", "sparse", "toml"}
 
     def test_development_requirements(self) -> None:
@@ -125,8 +129,8 @@ class TestDistributions:
         lines = wheel.read(f"{STEM}.dist-info/METADATA").decode().splitlines()
         assert f"Version: {__version__}" in lines
         assert "License-Expression: Apache-2.0" in lines
-        assert "Requires-Dist: onnxruntime>=1.27; extra == 'cpu'" in lines
-        assert "Requires-Dist: onnxruntime-gpu>=1.27; extra == 'cuda'" in lines
+        assert "Requires-Dist: onnxruntime>=1.31; extra == 'cpu'" in lines
+        assert "Requires-Dist: onnxruntime-gpu>=1.31; extra == 'cuda'" in lines
 
 
 class TestFailedBuild:
