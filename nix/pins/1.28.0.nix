@@ -13,5 +13,9 @@
       platform = "manylinux_2_27_x86_64.manylinux_2_28_x86_64";
       sha256 = "0a83bdb70d143cede762b677789bf2a7acca54b3fb82565601d5c30695aa933c";
     };
+    x86_64-linux-cuda = {
+      platform = "manylinux_2_27_x86_64.manylinux_2_28_x86_64";
+      sha256 = "3b3a63cecd239d72432cd44569d047de8f4d69e471cd5f60f7ac7fc8769be5ec";
+    };
   };
 }

@@ -13,5 +13,9 @@
       platform = "manylinux_2_28_x86_64";
       sha256 = "2b80d8c7ec2cc7438e4da3760b88c24568cba72c9ace96d668800a6c79419acb";
     };
+    x86_64-linux-cuda = {
+      platform = "manylinux_2_28_x86_64";
+      sha256 = "8ccd052ca4de21b2a335f3503a283126163b6fab9dba29d1d9cbf3fa55c51d28";
+    };
   };
 }

@@ -13,5 +13,9 @@
       platform = "manylinux_2_28_x86_64";
       sha256 = "fa688e7891a6aa206636fe7372e27ee75fd17713289f6b4fc7b190e0a7de9328";
     };
+    x86_64-linux-cuda = {
+      platform = "manylinux_2_28_x86_64";
+      sha256 = "6acc0f4b3d5ac5f2984432faa59dd8fcce6775f8b43a7140afa0f322c7a703b1";
+    };
   };
 }

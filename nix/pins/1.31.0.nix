@@ -13,5 +13,9 @@
       platform = "manylinux_2_28_x86_64";
       sha256 = "5e129d6c56abd53e659cb70f00a108d6824086470ff99c2e47a82e5786563db3";
     };
+    x86_64-linux-cuda = {
+      platform = "manylinux_2_28_x86_64";
+      sha256 = "b52998a075de27ff30e46a125001822541fa5b03f5d31398ab0e50789d80c51c";
+    };
   };
 }

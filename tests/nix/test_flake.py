@@ -175,25 +175,35 @@ class TestPins:
         assert {(url.split("-")[1], sha256) for url, sha256 in packages} <= wheels
 
     def test_every_pinned_release_evaluates(self, nix: Any, pins: Json) -> None:
-        """From source, and as the official library, wherever its pins say so; elsewhere the error says what lacks."""
+        """From source, and as the official library, wherever its pins say so, and nowhere else."""
         done = nix.expression("""
           let
             inherit (pkgs) lib;
             try = package: builtins.tryEval (builtins.seq package.drvPath package.version);
-            release = version: lib.genAttrs [ "x86_64-linux" "aarch64-linux" "aarch64-darwin" ] (
-              system:
-              let pkgs = stand-in { inherit system; };
-              in map (prebuilt: try (import (nix + /onnxruntime) { inherit pkgs prebuilt version; })) [ false true ]
-            );
-          in lib.genAttrs (builtins.attrNames (import (nix + /pins.nix)).releases) release
+            make = { system, cuda ? false }: version:
+              let
+                pkgs = stand-in { inherit system; config.allowUnfreePredicate = _: true; };
+                package = prebuilt: import (nix + /onnxruntime) { inherit pkgs cuda prebuilt version; };
+              in map (prebuilt: try (package prebuilt)) [ false true ];
+            kinds = {
+              x86_64-linux.system = "x86_64-linux";
+              aarch64-linux.system = "aarch64-linux";
+              aarch64-darwin.system = "aarch64-darwin";
+              x86_64-linux-cuda = { system = "x86_64-linux"; cuda = true; };
+            };
+          in lib.genAttrs (builtins.attrNames (import (nix + /pins.nix)).releases) (
+            version: builtins.mapAttrs (_: kind: make kind version) kinds
+          )
         """)
         assert done.returncode == 0, done.stderr
-        for version, systems in json.loads(done.stdout).items():
-            for system, (source, prebuilt) in systems.items():
-                names = TestOnnxruntime.ARCHIVES[system, "onnxruntime-cpu"]
-                complete = names <= pins[version].get("archives", {}).keys()
+        needed = {system: TestOnnxruntime.ARCHIVES[system, "onnxruntime-cpu"] for system in SYSTEMS}
+        needed["x86_64-linux-cuda"] = TestOnnxruntime.ARCHIVES["x86_64-linux", "onnxruntime-cuda-hybrid"]
+        for version, kinds in json.loads(done.stdout).items():
+            assert kinds.keys() == needed.keys()
+            for kind, (source, prebuilt) in kinds.items():
+                complete = needed[kind] <= pins[version].get("archives", {}).keys()
                 assert source == {"success": complete, "value": version if complete else False}
-                there = system in pins[version].get("wheels", {})
+                there = kind in pins[version].get("wheels", {})
                 assert prebuilt == {"success": there, "value": version if there else False}
 
     def test_packages_are_of_the_newest_complete_release(self, flake: Flake, pins: Json) -> None:
