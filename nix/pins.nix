@@ -92,25 +92,23 @@ let
   choose =
     purpose: missing: version:
     let
-      update = named: "nix run .#update-pins -- ${named} makes its pins where there is a network";
       named =
         if builtins.isPath version then
           shared // import version
         else
-          releases.${version} or (throw ''
-            zrt: ONNX Runtime ${version} is not pinned (${toString newestFirst} are): ${update version}
-          '');
+          releases.${version} or (throw "zrt: ONNX Runtime ${version} is not pinned: ${remedy version}");
+      remedy = it: "nix run .#update-pins -- ${it} makes its pins where there is a network";
     in
     if version == null then
       releases.${builtins.head (builtins.filter (it: missing releases.${it} == [ ]) newestFirst)}
     else if missing named != [ ] then
-      throw "zrt: the pins of ONNX Runtime ${named.version} have no ${toString (missing named)} for ${purpose}: ${update named.version}"
+      throw "zrt: the pins of ONNX Runtime ${named.version} have no ${toString (missing named)} for ${purpose}: ${remedy named.version}"
     else
       named;
 in
 {
   inherit releases;
-  inherit (shared) cuda licenses;
+  inherit (shared) cuda;
 
   # The official headers, which go with the official libraries: those of later releases have all of these functions.
   headers = {

@@ -220,7 +220,7 @@ class TestPins:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ('version = "1.2.3";', "ONNX Runtime 1.2.3 is not pinned ("),
+            ('version = "1.2.3";', "ONNX Runtime 1.2.3 is not pinned: "),
             ('version = "1.32.0";', "the pins of ONNX Runtime 1.32.0 have no abseil_cpp date"),
             ('version = "1.28.2"; prebuilt = true;', "the pins of ONNX Runtime 1.28.2 have no wheel for x86_64-linux"),
         ],
