@@ -89,9 +89,9 @@ def test_library_newer_than_the_newest_tested_is_named(zrt, monkeypatch, version
         ("2.0", False),
     ],
 )
-def test_library_that_can_write_outside_its_memory_is_named(zrt, zrt_json, monkeypatch, version, faulty):
+def test_library_with_faults_is_named(zrt, zrt_json, monkeypatch, version, faulty):
     monkeypatch.setattr(native, "_library", replace(library(), version=version))
-    assert len(zrt_json("info")["faults"]) == faulty
+    assert bool(zrt_json("info")["faults"]) is faulty
     assert ("can write outside its memory" in zrt("info")) is faulty
 
 

@@ -119,7 +119,7 @@ class TestLacking:
 
     @pytest.mark.parametrize("name", ["tvm", "TvmExecutionProvider", "ArmNN"])
     def test_error_names_removed_providers(self, build, name):
-        with pytest.raises(ProviderError, match=rf"provider '{name}' is not in .*\. ONNX Runtime 1\.27 has removed it"):
+        with pytest.raises(ProviderError, match=rf"provider '{name}' is not in .*\. ONNX Runtime has removed it"):
             zrt.Session(build(RELU), providers=[name])
 
     def test_missing_provider_raises_before_its_options_are_checked(self, build):

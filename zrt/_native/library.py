@@ -26,8 +26,8 @@ VARIABLES = ("ZRT_ORT_LIBRARY", "ORT_DYLIB_PATH")
 WANTED = f"1.{lib.ZRT_API_VERSION}"
 # The newest release with which the tests pass. docs/building.md lists those that were tested.
 NEWEST_TESTED = "1.32.0"
-# The releases with the fault that docs/security.md describes: from each first one to before the one that mends it.
-_OVERRUN = (([1, 27], [1, 28, 3]), ([1, 29], [1, 30, 1]))
+# The releases with the faults that docs/security.md describes: from each first one to before the one that mends it.
+_FAULTY = (([1, 27], [1, 28, 3]), ([1, 29], [1, 30, 1]))
 
 # Microsoft's builds since 1.29 report to Microsoft which models a process loads, unless this variable is set. A process
 # that is forked beside the reporting thread hangs or crashes when it exits: there is no such thread to join. ONNX
@@ -59,9 +59,13 @@ class Library:
     @property
     def faults(self) -> list[str]:
         """The known faults of this version of the library, each with what mends it: docs/security.md describes them."""
-        if not any(first <= _numbers(self.version) < mended for first, mended in _OVERRUN):
+        if not any(first <= _numbers(self.version) < mended for first, mended in _FAULTY):
             return []
-        return ["a model that computes int4 or uint4 values can write outside its memory: take 1.31.0 or later"]
+        return [
+            "a model that computes int4, uint4, int2 or uint2 values can write outside its memory, and be wrong: take "
+            "1.31.0 or later",
+            "a damaged model can read outside memory while it loads, and end the process: take 1.31.0 or later",
+        ]
 
 
 class _UnusableError(Exception):

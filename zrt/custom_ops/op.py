@@ -35,7 +35,7 @@ class CustomOp:
     since_version: ClassVar[int] = 1
     """The first version of the domain's opset that has this definition of the operator."""
     end_version: ClassVar[int] = INT32_MAX
-    """The last such version. ONNX Runtime 1.27 stores it, but does not refuse models of later versions."""
+    """The last such version. ONNX Runtime stores it, but, up to 1.32, does not refuse models of later versions."""
     provider: ClassVar[str] = "CPU"
     """The execution provider that runs it, by its short or full name."""
     inplace: ClassVar[Mapping[int, int]] = {}

@@ -165,8 +165,8 @@ def _refused_value(info: Any, known: bool) -> Iterator[str]:
     elif kind.element_type.onnx_code != kind.element_type:
         yield f"{subject} is of type {kind.element_type.name}"
     elif kind.shape and {dim for dim in kind.shape if not isinstance(dim, int)} - {_first_name(kind.shape)}:
-        # 1.27 gives every symbolic size the name of the first size.
-        yield f"{subject} has sizes {kind.shape}, whose names ONNX Runtime 1.27 would mix up"
+        # The editor of 1.27 to 1.32 gives every symbolic size the name of the first size.
+        yield f"{subject} has sizes {kind.shape}, whose names ONNX Runtime would mix up"
     elif info.type.denotation or any(dim.denotation for dim in info.type.tensor_type.shape.dim):
         yield f"{subject} has denotations"
 

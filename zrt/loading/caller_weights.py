@@ -32,7 +32,7 @@ FILES_IN_USE = "session.use_external_initializer_file_buffers_directly"
 # A message lists at most this many names.
 MOST_NAMED = 20
 
-# ORT removes one of these prefixes from the names that it is given, but not from the model's names.
+# Before 1.31 ORT removes one of these prefixes from the names that it is given, but not from the model's names.
 _REMOVED_PREFIXES = ("./", ".\\")
 _ADDED_PREFIX = ".//"
 

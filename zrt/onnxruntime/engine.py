@@ -68,7 +68,7 @@ def get_device() -> str:
 
 
 def has_collective_ops() -> bool:
-    """Whether ONNX Runtime has operators over several processes; no package of 1.27 has them."""
+    """Whether ONNX Runtime has operators over several processes; no official package, 1.27 to 1.32, has them."""
     return False
 
 

@@ -38,8 +38,8 @@ HOMES: dict[str, tuple[str, str]] = {
 
 # Providers of earlier versions.
 GONE = {
-    "armnn": "ONNX Runtime 1.27 has removed it: ACL (zrt.providers.ACL) runs on the same CPUs",
-    "tvm": "ONNX Runtime 1.27 has removed it and still knows its name",
+    "armnn": "ONNX Runtime has removed it: before 1.32 ACL (zrt.providers.ACL) runs on the same CPUs",
+    "tvm": "ONNX Runtime has removed it",
 }
 
 

@@ -228,7 +228,8 @@ def _write(job: _Job, model: str | bytes, name: str, scratch: str) -> None:
     made = os.path.join(scratch, name)
     about = {"name": name, "model": _label(model)}
     reason: str | None = None
-    # ONNX Runtime writes weights outside the model wrongly where nodes have graphs inside: then all stay in the graph.
+    # All weights stay in the graph where nodes have graphs inside: before 1.31 ONNX Runtime writes those wrongly into
+    # other files, and `cache_entry` moves weights of the main graph alone.
     for mapped in (True, False):
         for left in os.listdir(scratch):
             os.unlink(os.path.join(scratch, left))
@@ -242,7 +243,7 @@ def _write(job: _Job, model: str | bytes, name: str, scratch: str) -> None:
         saving = replace(quiet, optimized_model_filepath=graph, config_entries=entries)
         with _session(model, saving, job.external_data_dir) as reference:
             cache_entry.write(made, graph, os.path.join(scratch, weights), about)
-            # The trial has the entry alone, as later loads: ONNX Runtime 1.32 would find inner weights in its own file.
+            # The trial has the entry alone, as later loads: in ONNX Runtime's own file it would find inner weights.
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(scratch, weights))
             try:

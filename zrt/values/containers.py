@@ -142,7 +142,7 @@ def _check(element_type: ElementType, key_type: ElementType, subject: str) -> No
                 f"but of maps of {_names(KEYS)} to float32"
             )
     elif element_type.packed:
-        # ORT's copy of an element reads and writes beyond the memory of the packed bytes.
+        # Before 1.29 ORT's copy of an element reads and writes beyond the memory of the packed bytes.
         raise UnsupportedError(f"{subject}: ONNX Runtime cannot read back sequences of {type_name(element_type)}")
     else:
         require_tensors(element_type, subject)

@@ -7,7 +7,7 @@
 OrtStatus *zrt_select(const OrtEpDevice **devices, size_t count, const OrtKeyValuePairs *model,
     const OrtKeyValuePairs *runtime, const OrtEpDevice **chosen, size_t capacity, size_t *chosen_count, void *state) {
     const zrt_selector *selector = state;
-    /* ONNX Runtime 1.27 leaves it empty. */
+    /* ONNX Runtime, up to 1.32, leaves it empty. */
     (void)runtime;
     *chosen_count = 0;
     if (selector->ask(selector->python, devices, count, model, chosen, capacity, chosen_count) == 0)

@@ -42,7 +42,7 @@ class ROCM(Provider):
     """
 
     name = "ROCMExecutionProvider"
-    comes_with = "ONNX Runtime 1.27 has removed it: MIGraphX (zrt.providers.MIGraphX) runs on the same GPUs"
+    comes_with = "ONNX Runtime has removed it: MIGraphX (zrt.providers.MIGraphX) runs on the same GPUs"
     source = "include/onnxruntime/core/session/onnxruntime_c_api.h"
     attach: ClassVar[Attach] = ThroughObject(
         "ROCM", "OrtROCMProviderOptions", "SessionOptionsAppendExecutionProvider_ROCM"
