@@ -10,7 +10,8 @@ import zrt
 from benches.models import build
 from tests.support import models
 from zrt import Session, SessionOptions, save_optimized
-from zrt.errors import ArgumentError, DTypeError, ModelNotFoundError
+from zrt._native.library import library
+from zrt.errors import ArgumentError, DTypeError, ModelNotFoundError, UnsupportedError
 
 AS_IT_IS = SessionOptions(graph_optimization_level="DISABLE_ALL", intra_op_num_threads=1)
 ONE = SessionOptions(intra_op_num_threads=1, graph_optimization_level="ENABLE_EXTENDED")
@@ -78,6 +79,20 @@ class TestForms:
         assert os.path.getsize(tmp_path / "m.w") >= sum(info.nbytes for info in infos if info.location)
         for options in (AS_IT_IS, ONE):
             np.testing.assert_array_equal(results(tmp_path / "m.onnx", options), expected)
+
+    def test_weights_in_a_body_are_saved_or_refused_and_nothing_is_replaced(self, tmp_path):
+        path = tmp_path / "m.onnx"
+        before = models.branches()
+        path.write_bytes(before)
+        if library().api_version < 31:
+            with pytest.raises(UnsupportedError, match="in the body of a loop or a branch so that the result does not"):
+                save_optimized(path, path, weights_file="m.w", weights_from=64, in_place=True)
+            assert os.listdir(tmp_path) == ["m.onnx"]
+            assert path.read_bytes() == before
+        else:
+            save_optimized(path, path, weights_file="m.w", weights_from=64, in_place=True)
+            assert sorted(os.listdir(tmp_path)) == ["m.onnx", "m.w"]
+        np.testing.assert_array_equal(Session(path).run([np.array(True)])[0], np.ones(64, np.float32))
 
     def test_weights_of_the_caller_are_saved(self, tmp_path):
         model = build.mlp(64, 1)

@@ -9,7 +9,8 @@ from zrt._common.arguments import boolean, entries, integer, path_bytes, text, w
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import plain_name, replacing
 from zrt._common.public import public
-from zrt.errors import ArgumentError
+from zrt._native.library import library
+from zrt.errors import ArgumentError, InvalidGraphError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.model_contents import model_files
 from zrt.loading.model_source import Model
@@ -19,6 +20,8 @@ from zrt.session.session import Session
 from zrt.types import GraphOptimizationLevel
 
 ORT_SUFFIX = ".ort"
+# The API version since which ONNX Runtime writes weights inside the body of a loop or a branch right into other files.
+BODIES_SINCE = 31
 
 
 @public
@@ -44,7 +47,9 @@ def save_optimized(
     affected. Only with `in_place` may they be the model's own file and those of its weights; a link stays, and the file
     that it leads to is replaced.
 
-    Raises the same errors as `Session`, and `ArgumentError` if the files cannot be written, or are the model's.
+    Raises the same errors as `Session`, `ArgumentError` if the files cannot be written, or are the model's, and
+    `UnsupportedError` if ONNX Runtime is older than 1.31 and writes `weights_file` so that the result does not load: it
+    does so with large weights in the body of a loop or a branch.
     """
     target = os.fsdecode(path_bytes(path, "path"))
     if options is not None and not isinstance(options, SessionOptions):
@@ -79,3 +84,13 @@ def save_optimized(
     with replacing(target, *beside, inputs=kept) as (written, *_):
         writing = replace(chosen, optimized_model_filepath=written, config_entries=settings)
         Session(model, writing, providers, external_data_dir=external_data_dir).close()
+        if weights_file is not None and library().api_version < BODIES_SINCE:
+            loading = replace(chosen, config_entries={}, initializers={}, optional_initializers=[], cache=False)
+            try:
+                Session(written, loading, providers).close()
+            except InvalidGraphError as error:
+                raise UnsupportedError(
+                    f"weights_file: ONNX Runtime {library().version} writes weights in the body of a loop or a branch "
+                    "so that the result does not load: leave weights_file out, define the weights outside the body, or "
+                    "take ONNX Runtime 1.31 or later"
+                ) from error
