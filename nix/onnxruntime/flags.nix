@@ -12,6 +12,8 @@
   arm ? false,
   # Link-time optimization over all of the core.
   lto ? false,
+  # Leaves kernels out, which a script has chosen.
+  reduced ? false,
   # Whether the target is macOS.
   darwin ? false,
 }:
@@ -31,6 +33,8 @@
   onnxruntime_USE_TELEMETRY = false;
   # Off by default, and SetPerSessionThreadPoolCallbacks then refuses.
   onnxruntime_ENABLE_SESSION_THREADPOOL_CALLBACKS = true;
+
+  onnxruntime_REDUCED_OPS_BUILD = reduced;
 
   onnxruntime_USE_CUDA = cuda;
   onnxruntime_USE_COREML = coreml;

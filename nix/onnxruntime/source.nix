@@ -15,6 +15,10 @@
   coreml ? pkgs.stdenv.hostPlatform.isDarwin,
   # "static": one archive to link into something; "shared": libonnxruntime as a library of its own.
   linkage ? "static",
+  # Only the CPU's kernels of these operators: a file that `zrt compile --required-operators` writes. null: all.
+  requiredOperators ? null,
+  # The same for models, whose operators the full engine lists.
+  models ? [ ],
   # Link-time optimization; for "shared" alone, since an archive of bytecode suits one compiler only.
   lto ? false,
   # At most so many compilers at once: those of CUDA take 1 to 3 GiB each, for a few files 8. null leaves it to Nix.
@@ -37,8 +41,24 @@ let
   toolkit = import ./cuda.nix { inherit lib cudaPackages release; };
   stdenv = if cuda then toolkit.backendStdenv else pkgs.stdenv;
 
+  operators =
+    if models == [ ] then
+      requiredOperators
+    else
+      import ./required-operators.nix { inherit pkgs version models; };
+  reduced = operators != null;
   flags =
-    import ./flags.nix (target // { inherit linkage cudaArchitectures lto; })
+    import ./flags.nix (
+      target
+      // {
+        inherit
+          linkage
+          cudaArchitectures
+          lto
+          reduced
+          ;
+      }
+    )
     // lib.optionalAttrs cuda { onnxruntime_CUDNN_HOME = "${lib.getDev cudaPackages.cudnn}"; }
     // extraFlags;
   mirror = import ./mirror.nix (
@@ -59,6 +79,9 @@ assert lib.assertOneOf "linkage" linkage [
 assert lib.assertMsg (
   cuda -> pkgs.stdenv.hostPlatform.system == "x86_64-linux"
 ) "zrt: CUDA is built on x86_64-linux only";
+assert lib.assertMsg (
+  models == [ ] || requiredOperators == null
+) "zrt: models and requiredOperators both say which kernels there are: give one";
 assert lib.assertMsg (coreml -> isDarwin) "zrt: CoreML is there on macOS only";
 assert lib.assertMsg (
   lto -> !static && !cuda
@@ -77,8 +100,8 @@ stdenv.mkDerivation (finalAttrs: {
   nativeBuildInputs = [
     pkgs.cmake
     pkgs.ninja
-    # The configure step runs it even without the Python package.
-    pkgs.python3
+    # The configure step runs it even without the Python package; the choice of kernels needs that module.
+    (if reduced then pkgs.python3.withPackages (packages: [ packages.flatbuffers ]) else pkgs.python3)
   ]
   ++ lib.optionals cuda [
     toolkit.cuda_nvcc
@@ -95,6 +118,10 @@ stdenv.mkDerivation (finalAttrs: {
     bash ${./check-mirror.sh} cmake/deps.txt ${mirror}
   '';
 
+  # Upstream's own script leaves the other kernels out of the lists of those that are registered.
+  preConfigure = lib.optionalString reduced ''
+    python3 tools/ci_build/reduce_op_kernels.py --cmake_build_dir build ${operators}
+  '';
   cmakeDir = "../cmake";
   cmakeFlags = lib.mapAttrsToList option flags ++ [
     (option "onnxruntime_CMAKE_DEPS_MIRROR_DIR" "${mirror}")

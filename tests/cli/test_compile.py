@@ -186,3 +186,48 @@ def test_rich_is_not_needed(zrt, missing, digits, tmp_path):
 def test_invalid_model_is_named(complaint, saved, tmp_path):
     broken = saved(b"no model", "broken.onnx")
     assert "broken.onnx" in complaint("compile", broken, tmp_path / "fast.onnx", status=1)
+
+
+class TestRequiredOperators:
+    """`--required-operators`: the list for ONNX Runtime's reduced build."""
+
+    def test_list_has_the_operators_before_and_after_optimization(self, zrt, digits, tmp_path):
+        path = tmp_path / "operators.config"
+        out = zrt("compile", digits, path, "--required-operators")
+        lines = dict(line.rsplit(";", 1) for line in path.read_text().splitlines() if not line.startswith("#"))
+        assert lines["ai.onnx;17"] == "Conv,Flatten,Gemm,MaxPool,Relu,Softmax"
+        assert lines["com.microsoft;1"] == "FusedConv"
+        # Which of these the optimizer takes depends on the CPU.
+        assert "ReorderOutput" in lines["com.microsoft.nchwc;1"]
+        assert (
+            out == f"{path}: {sum(len(names.split(',')) for names in lines.values())} operators that {digits} needs\n"
+        )
+
+    def test_operators_in_graphs_inside_are_listed(self, zrt_json, tmp_path):
+        model = tmp_path / "m.onnx"
+        model.write_bytes(models.branches())
+        operators = zrt_json("compile", model, tmp_path / "c", "--required-operators")["operators"]
+        assert {"If", "Identity"} & set(operators["ai.onnx;21"])
+
+    def test_upstream_s_parser_reads_the_list(self, zrt, zrt_json, digits, tmp_path):
+        parser = pytest.importorskip("onnxruntime.tools.reduced_build_config_parser", reason="onnxruntime's tools")
+        path = tmp_path / "operators.config"
+        zrt("compile", digits, path, "--required-operators")
+        required, _ = parser.parse_config(str(path))
+        operators = zrt_json("compile", digits, path, "--required-operators", "--overwrite")["operators"]
+        assert {
+            f"{domain};{version}": sorted(names) for domain, of in required.items() for version, names in of.items()
+        } == (operators)
+
+    @pytest.mark.parametrize("more", [["--in-place"], ["--level", "disable_all"], ["--weights", "w"]])
+    def test_options_of_a_written_model_are_refused(self, zrt, digits, tmp_path, more):
+        before = digits.read_bytes()
+        target = [] if more == ["--in-place"] else [tmp_path / "c"]
+        zrt("compile", digits, *target, "--required-operators", *more, status=2)
+        assert digits.read_bytes() == before
+
+    def test_file_that_exists_is_kept(self, zrt, digits, tmp_path):
+        path = tmp_path / "operators.config"
+        path.write_text("mine")
+        zrt("compile", digits, path, "--required-operators", status=2)
+        assert path.read_text() == "mine"

@@ -94,6 +94,11 @@ class TestRecipe:
         foreach(name onnx onnx_proto protobuf-lite cpuinfo flatbuffers absl_base)
           archive(${name})
         endforeach()
+        if(onnxruntime_REDUCED_OPS_BUILD)
+          file(READ ${CMAKE_BINARY_DIR}/chosen chosen)
+          file(WRITE ${CMAKE_BINARY_DIR}/chosen.h "/* ${chosen} */\n")
+          install(FILES ${CMAKE_BINARY_DIR}/chosen.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxruntime)
+        endif()
         archive(re2)
         set_target_properties(re2 PROPERTIES EXCLUDE_FROM_ALL ON)
         install(FILES ../include/onnxruntime_c_api.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxruntime)
@@ -101,6 +106,15 @@ class TestRecipe:
         install(FILES ../LICENSE DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig RENAME libonnxruntime.pc)
         install(FILES ../LICENSE DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/onnxruntime)
     """
+
+    # In the place of upstream's script: keeps the list of operators for the build.
+    REDUCE = """
+import pathlib, sys
+option, folder, operators = sys.argv[1:]
+assert option == "--cmake_build_dir"
+pathlib.Path(folder).mkdir(parents=True)
+pathlib.Path(folder, "chosen").write_text(pathlib.Path(operators).read_text())
+"""
 
     # A kernel, and in the constant data the compiler's path, which no library may keep.
     PROVIDER = """
@@ -137,6 +151,7 @@ class TestRecipe:
                 (sources / name.rpartition("/")[2]).write_bytes(data)
                 rows.append(f"some;https://{name};{hashlib.sha1(data).hexdigest()}\n")
             files = {
+                "tools/ci_build/reduce_op_kernels.py": cls.REDUCE,
                 "cmake/CMakeLists.txt": cls.CMAKE,
                 "cmake/deps.txt": "".join(rows),
                 "cmake/provider.cu": cls.PROVIDER,
@@ -164,6 +179,19 @@ class TestRecipe:
         assert "Libs: -L${libdir} -lonnxruntime" in made_up.plain(
             "store", "cat", f"{path}/lib/pkgconfig/libonnxruntime.pc"
         )
+
+    def test_recipe_leaves_kernels_out_that_no_model_needs(self, made_up: Any) -> None:
+        done = made_up.build_expression("""
+          import (nix + /onnxruntime) {
+            inherit pkgs;
+            requiredOperators = builtins.toFile "operators" "ai.onnx;17;Conv,Relu";
+          }
+        """)
+        assert done.returncode == 0, done.stderr
+        path = done.stdout.strip()
+        assert made_up.plain("store", "cat", f"{path}/include/chosen.h") == "/* ai.onnx;17;Conv,Relu */\n"
+        [full] = made_up.build("packages.x86_64-linux.onnxruntime-cpu")
+        assert "chosen.h" not in made_up.plain("store", "ls", "--recursive", full)
 
     def test_archive_has_aligned_kernels_and_every_function(self, made_up: Any) -> None:
         [path] = made_up.build("packages.x86_64-linux.onnxruntime-cpu")
@@ -271,6 +299,26 @@ class TestStaticCore:
             assert re.search(
                 rf"_native/libonnxruntime_providers_{name}\.so -> /nix/store/\S+-made-up-core/lib/", listed
             )
+
+
+class TestRequiredOperators:
+    def test_operators_of_models_are_listed(self, builder: Any) -> None:
+        """By zrt on the full engine: here the official library stands in for the one from source."""
+        done = builder.build_expression("""
+          import (nix + /onnxruntime/required-operators.nix) {
+            inherit pkgs;
+            models = let digits = builtins.dirOf nix + "/zrt/models/digits.onnx"; in [ digits "${digits}" ];
+            zrt = import (nix + /zrt) {
+              inherit pkgs;
+              doCheck = false;
+              onnxruntime = import (nix + /onnxruntime) { inherit pkgs; prebuilt = true; };
+            };
+          }
+        """)
+        assert done.returncode == 0, done.stderr
+        listed = builder.plain("store", "cat", done.stdout.strip())
+        assert "ai.onnx;17;Conv,Flatten,Gemm,MaxPool,Relu,Softmax\n" in listed
+        assert len(re.findall("^# The operators", listed, re.MULTILINE)) == 2
 
 
 class TestChecks:

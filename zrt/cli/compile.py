@@ -9,14 +9,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from zrt._common.files import is_same
+from zrt._common.files import is_same, replacing
 from zrt.cli import common, options
 from zrt.cli.options import UsageError, option, whole
-from zrt.cli.units import duration
+from zrt.cli.units import duration, plural
 from zrt.errors import OrtError
 from zrt.loading.options_files import Options
 from zrt.providers import CPU, ProviderLike, parse
 from zrt.session.compile import compile as compile_ahead
+from zrt.session.required_operators import required_operators
 from zrt.session.save_optimized import save_optimized
 from zrt.types import GraphOptimizationLevel
 
@@ -53,6 +54,10 @@ OPTIONS = (
     ),
     option("--embed", "what is compiled goes into the model, not beside it"),
     option("--require-compiled", "fail where no provider compiles any node of the model"),
+    option(
+        "--required-operators",
+        "write no model, but which operators MODEL needs, as it is and optimized: for an engine that has no others",
+    ),
     option("--weights", "large weights go into a file of this name beside OUTPUT, not into the model", "NAME"),
     option("--weights-from", "the size of the smallest of them", "BYTES", whole(0), default=1024),
 )
@@ -67,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not compiling and (arguments.embed or arguments.require_compiled):
         raise UsageError("--embed and --require-compiled are about what providers compile: name one")
     _protect_files(arguments, settings, output)
+    if arguments.required_operators:
+        return _write_operators(arguments, settings, providers, compiling, output)
     begin = time.perf_counter_ns()
     try:
         _write(arguments, settings, providers, compiling, output)
@@ -84,6 +91,27 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{model}: {'compiled' if compiling else 'optimized for the CPU'} in {duration(took)}")
     for path, size in sizes.items():
         print(f"{path}: {size:,} bytes")
+    return 0
+
+
+def _write_operators(
+    arguments: argparse.Namespace, settings: Options, providers: list[ProviderLike], compiling: bool, output: Path
+) -> int:
+    """Writes the list of required operators."""
+    if compiling or arguments.in_place or arguments.level or arguments.weights:
+        raise UsageError(
+            "--required-operators writes a list for the CPU's kernels: give OUTPUT, no --provider that compiles, no "
+            "--in-place, --level or --weights"
+        )
+    text = required_operators(arguments.model, settings.session, providers)
+    with replacing(os.fspath(output), inputs=[arguments.model]) as (path,):
+        Path(path).write_text(text, "utf-8")
+    lines = [line.split(";") for line in text.splitlines() if not line.startswith("#")]
+    operators = {f"{domain};{version}": names.split(",") for domain, version, names in lines}
+    if arguments.json:
+        common.print_json({"model": str(arguments.model), "output": str(output), "operators": operators})
+    else:
+        print(f"{output}: {plural(sum(map(len, operators.values())), 'operator')} that {arguments.model} needs")
     return 0
 
 

@@ -29,6 +29,7 @@
   };
 
   build = { };
+  flatbuffers = { };
   hatchling = { };
   hypothesis = { };
   matplotlib = { };

@@ -84,13 +84,14 @@ harden() {
 # Does the same as the hooks of nixpkgs' cmake and ninja.
 configure() {
   [ -n "${cmakeFlags:-}" ] || return 0
+  runHook preConfigure
   harden
   find . \( -name '*.cmake' -o -name '*.cmake.in' -o -name CMakeLists.txt \) -type f \
     -exec sed -i 's^/usr\([ /]\|$\)^/var/empty\1^g; s^/opt\([ /]\|$\)^/var/empty\1^g' {} +
   # shellcheck disable=SC2086
   CMAKE_PREFIX_PATH=$(printf '%s:' $libraries)
   export CMAKE_PREFIX_PATH
-  mkdir build
+  mkdir -p build
   cd build
   # shellcheck disable=SC2086
   cmake "$cmakeDir" -GNinja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF \
