@@ -29,6 +29,7 @@ documentation='
 '
 
 wrong=0
+checked=0
 for library in "$@"; do
   table=--dynamic
   case $library in
@@ -36,15 +37,17 @@ for library in "$@"; do
     *.so*) ;;
     *) continue ;;
   esac
+  checked=$((checked + 1))
   # shellcheck disable=SC2086
-  found=$(nm $table --undefined-only --format=posix "$library" | cut -d ' ' -f 1 | cut -d @ -f 1 |
-    grep -xE "_?$calls" | sort -u || true)
+  symbols=$(nm $table --undefined-only --format=posix "$library")
+  found=$(sed 's/[ @].*//' <<<"$symbols" | { grep -xE "_?$calls" || true; } | sort -u | paste -sd ' ')
   if [ -n "$found" ]; then
-    echo "check-silent: $library calls" $found >&2
+    echo "check-silent: $library calls $found" >&2
     wrong=1
   fi
   case $library in *.a) continue ;; esac
-  hosts=$(grep -aoE '[a-z]+://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+' "$library" | sed 's|.*://||' | sort -u || true)
+  addresses=$(grep -aoE '[a-z]+://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+' "$library") || [ $? -eq 1 ]
+  hosts=$(sed 's|.*://||' <<<"$addresses" | sort -u)
   for host in $hosts; do
     if ! grep -qxF "  $host" <<<"$documentation"; then
       echo "check-silent: $library contains the address of $host" >&2
@@ -52,4 +55,8 @@ for library in "$@"; do
     fi
   done
 done
+if [ "$checked" -eq 0 ]; then
+  echo "check-silent: there is no library among: $*" >&2
+  exit 1
+fi
 exit "$wrong"

@@ -97,10 +97,13 @@ let
           shared // import version
         else
           releases.${version} or (throw "zrt: ONNX Runtime ${version} is not pinned: ${remedy version}");
+      complete = builtins.filter (it: missing releases.${it} == [ ]) newestFirst;
       remedy = it: "nix run .#update-pins -- ${it} makes its pins where there is a network";
     in
-    if version == null then
-      releases.${builtins.head (builtins.filter (it: missing releases.${it} == [ ]) newestFirst)}
+    if version == null && complete == [ ] then
+      throw "zrt: no pinned release of ONNX Runtime has all that it takes for ${purpose}"
+    else if version == null then
+      releases.${builtins.head complete}
     else if missing named != [ ] then
       throw "zrt: the pins of ONNX Runtime ${named.version} have no ${toString (missing named)} for ${purpose}: ${remedy named.version}"
     else

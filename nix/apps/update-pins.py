@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,8 +41,8 @@ def fetch(url: str, base: str | None, target: Path) -> None:
         with urllib.request.urlopen(where) as source, target.open("wb") as file:
             while chunk := source.read(1 << 20):
                 file.write(chunk)
-    except urllib.error.URLError as error:
-        raise SystemExit(f"update-pins: {where}: {error.reason}") from None
+    except OSError as error:
+        raise SystemExit(f"update-pins: {where}: {getattr(error, 'reason', error)}") from None
 
 
 def digest(path: Path, kind: str) -> str:
@@ -99,7 +98,7 @@ def of_source(version: str, archives: list[str], base: str | None, folder: Path)
         file = folder / "archive"
         fetch(url, base, file)
         sha1 = digest(file, "sha1")
-        if sha1 != wanted:
+        if sha1 != wanted.lower():
             raise SystemExit(f"update-pins: {url} has SHA-1 {sha1}, deps.txt says {wanted}")
         yield from entry("    ", name, url=url, sha1=sha1)
     yield "  };"
@@ -114,8 +113,10 @@ def of_wheels(version: str, folder: Path) -> Iterator[str]:
         options += [option for platform in platforms for option in ("--platform", platform)]
         command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download", *options]
         done = subprocess.run([*command, f"{package}=={version}"], capture_output=True, text=True, check=False)
+        if done.returncode and "No matching distribution found" not in done.stderr:
+            raise SystemExit(f"update-pins: pip cannot fetch {package} {version}:\n{done.stderr}")
         if done.returncode:
-            print(f"update-pins: no wheel for {key}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+            print(f"update-pins: the index has no {package} {version} for {key}", file=sys.stderr)
             continue
         [wheel] = target.iterdir()
         platform = wheel.stem.partition("-cp312-cp312-")[2]
@@ -153,6 +154,7 @@ def main() -> int:
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     fresh.write_text(after, "utf-8")
     fresh.replace(file)
+    print(f"update-pins: {file} is written; in a flake's checkout, `git add` it", file=sys.stderr)
     return 0
 
 

@@ -41,6 +41,8 @@ stdenv.mkDerivation (finalAttrs: {
   ++ lib.optional cuda pkgs.autoAddDriverRunpath;
   buildInputs =
     lib.optional isLinux (lib.getLib stdenv.cc.cc) ++ lib.optionals cuda toolkit.buildInputs;
+  # The provider opens some of them by their names alone.
+  appendRunpaths = lib.optionals cuda (map (part: "${lib.getLib part}/lib") toolkit.buildInputs);
   # The driver is the host's.
   autoPatchelfIgnoreMissingDeps = lib.optional cuda "libcuda.so.1";
 

@@ -20,6 +20,10 @@ POINTER = ffi.sizeof("void *")
 STRUCTS = re.findall(r"struct (Ort\w+) \{", build.declarations())
 TABLES = {"OrtApi": 422, "OrtModelEditorApi": 20, "OrtCompileApi": 15, "OrtInteropApi": 13}
 
+# An exact build may have been compiled against the headers of a later release.
+_HEADER = Path(os.environ.get("ZRT_ORT_INCLUDE_DIR", ""), "onnxruntime_c_api.h")
+LATER_HEADERS = _HEADER.is_file() and build.is_later(_HEADER.read_text("utf-8"))
+
 compiled = pytest.mark.skipif(not compiler.find(), reason=compiler.MISSING)
 
 
@@ -27,7 +31,9 @@ class TestTables:
     @pytest.mark.parametrize(("table", "slots"), TABLES.items())
     def test_number_of_slots(self, table: str, slots: int) -> None:
         assert len(ffi.typeof(table).fields) == slots
-        assert ffi.sizeof(table) == slots * POINTER
+        # Where it was compiled against later headers, the table goes on after these.
+        later = LATER_HEADERS and ffi.sizeof(table) > slots * POINTER
+        assert later or ffi.sizeof(table) == slots * POINTER
 
     @pytest.mark.parametrize(("name", "slot"), [("CreateSession", 7), ("CopyTensors", 386)])
     def test_known_slots_have_their_offsets(self, name: str, slot: int) -> None:
@@ -167,6 +173,8 @@ def swap(one: str, other: str) -> list[tuple[str, str]]:
 def test_exact_build_refuses_a_wrong_declaration(
     package: Path, build_copy: Build, file: str, replacements: list[tuple[str, str]], reason: str
 ) -> None:
+    if reason.startswith("wrong size") and LATER_HEADERS:
+        pytest.skip("the tables of later headers may go on after the declared slots")
     path = package / "_native" / "decl" / file
     text = path.read_text()
     for old, new in replacements:

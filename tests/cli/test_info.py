@@ -143,6 +143,7 @@ def test_parts_for_cuda_have_a_place_or_a_mend(zrt_json, zrt, monkeypatch):
         "version": "9.1.2",
         "problem": None,
         "mend": None,
+        "optional": False,
     }
     out = " ".join(zrt("info").split())
     for words in ("for CUDA", "missing. install it", "9.1.2 /opt/lib/libcudnn.so.9", "looked in /here, there"):

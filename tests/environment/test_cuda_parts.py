@@ -126,6 +126,28 @@ def test_all_parts_have_a_path_and_a_version(machine):
     assert not any(part["problem"] or part["mend"] for part in result["parts"].values())
 
 
+def test_parts_that_the_provider_opens_later_are_made_ready_and_may_be_missing(machine):
+    """Since 1.29 the official provider is not linked to cuDNN, cuFFT and NVRTC."""
+    machine.provider = machine.root / cuda_parts.PROVIDER
+    machine.needs("libcuda.so.1", "libcudart.so.13", "libcublas.so.13")
+    machine.driver()
+    machine.libraries("libcudart.so.13", "libcublas.so.13")
+    machine.libraries("libcudnn.so.9", folder="site/nvidia/cudnn/lib")
+    result = machine.look()
+    assert result["error"] is None
+    assert {name: part["optional"] for name, part in result["parts"].items()} == {
+        "NVIDIA driver": False,
+        "CUDA runtime": False,
+        "cuDNN": True,
+        "cuBLAS": False,
+        "cuFFT": True,
+        "NVRTC": True,
+    }
+    assert result["parts"]["cuDNN"]["path"] == str(machine.root / "site/nvidia/cudnn/lib/libcudnn.so.9")
+    assert result["parts"]["cuFFT"]["problem"] == "missing"
+    assert "nvidia-cufft==12.*" in result["parts"]["cuFFT"]["mend"]
+
+
 @pytest.mark.usefixtures("without_driver")
 def test_provider_is_opened_where_only_the_driver_is_made_of_c(machine, script):
     """ONNX Runtime loads its provider, whose first call of CUDA fails."""

@@ -231,6 +231,17 @@ class TestPins:
         assert message in done.stderr
         assert re.search(r"nix run \.#update-pins -- 1\.\d+\.\d+ makes its pins", done.stderr)
 
+    def test_system_without_an_official_library_is_a_readable_error(self, nix: Any) -> None:
+        done = nix.expression("""
+          (import (nix + /onnxruntime) {
+            pkgs = stand-in { system = "aarch64-linux"; };
+            prebuilt = true;
+            cuda = true;
+          }).outPath
+        """)
+        assert done.returncode != 0
+        assert "no pinned release of ONNX Runtime has all that it takes for aarch64-linux-cuda" in done.stderr
+
     def test_file_of_update_pins_is_a_release_too(self, nix: Any) -> None:
         (nix.scratch / "own.nix").write_text(
             (ROOT / "nix" / "pins" / "1.28.2.nix").read_text().replace("1.28.2", "9.8.7")

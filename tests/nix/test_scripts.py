@@ -420,7 +420,7 @@ class TestUpdatePins:
         assert 'platform = "manylinux_2_28_x86_64";' in text
         assert hashlib.sha256(wheel.read_bytes()).hexdigest() in text
         for absent in ("aarch64-linux", "aarch64-darwin", "x86_64-linux-cuda"):
-            assert f"no wheel for {absent}: " in done.stderr
+            assert f"{self.VERSION} for {absent}\n" in done.stderr
             assert f" {absent} = {{" not in text
         assert f'+  version = "{self.VERSION}";' in done.stdout
 
@@ -440,6 +440,15 @@ class TestUpdatePins:
         assert done.returncode == 0, done.stderr
         assert (file.read_text(), done.stdout) == (once, "")
         assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+    def test_index_that_does_not_answer_changes_nothing(self, release: Path, file: Path) -> None:
+        self.update(release)
+        before = file.read_text()
+        next((release / "index").iterdir()).write_bytes(b"no wheel")
+        done = self.update(release)
+        assert done.returncode == 1
+        assert "pip cannot fetch onnxruntime 9.8.7:" in done.stderr
+        assert file.read_text() == before
 
     def test_archive_with_another_hash_than_upstream_names_is_refused(self, release: Path, file: Path) -> None:
         self.update(release)
@@ -517,5 +526,13 @@ class TestCheckSilent:
         done = self.check(*Path(str(distribution.locate_file("onnxruntime/capi"))).glob("libonnxruntime*"))
         assert (done.returncode, done.stderr) == (0, "")
 
-    def test_nothing_to_check_is_an_error(self) -> None:
+    def test_nothing_to_check_is_an_error(self, tmp_path: Path) -> None:
         assert self.check().returncode == 2
+        done = self.check(tmp_path / "libonnxruntime.pc")
+        assert (done.returncode, "there is no library among" in done.stderr) == (1, True)
+
+    def test_file_that_is_no_library_is_an_error(self, tmp_path: Path) -> None:
+        broken = tmp_path / "broken.so"
+        broken.write_text("no library")
+        assert self.check(broken).returncode != 0
+        assert self.check(tmp_path / "missing.so").returncode != 0

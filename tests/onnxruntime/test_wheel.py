@@ -38,7 +38,7 @@ def replace(wheel: Path, folder: Path) -> list[str]:
         archive.extractall(folder)
     environment = processes.environment()
     environment["PYTHONPATH"] = os.pathsep.join((str(folder), environment["PYTHONPATH"]))
-    command = [sys.executable, str(Path(__file__).parent / "scripts" / "replace_official.py"), engine_version()]
+    command = [sys.executable, str(Path(__file__).parent / "scripts" / "replace_official.py"), wheel.name.split("-")[1]]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -62,7 +62,7 @@ def test_wheel_with_a_library_replaces_the_official_package(tmp_path: Path, monk
     assert not wheel.name.endswith("-any.whl")
     path, source = replace(wheel, tmp_path)
     assert Path(path).parent == tmp_path / "onnxruntime" / "capi"
-    assert source == f"onnxruntime distribution {engine_version()}"
+    assert source == f"onnxruntime distribution {library().version}"
 
 
 @pytest.mark.skipif(library().path is None, reason="this zrt has a library of its own")

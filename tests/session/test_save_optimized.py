@@ -94,6 +94,22 @@ class TestForms:
             assert sorted(os.listdir(tmp_path)) == ["m.onnx", "m.w"]
         np.testing.assert_array_equal(Session(path).run([np.array(True)])[0], np.ones(64, np.float32))
 
+    def test_weights_in_files_of_the_caller_go_into_the_new_file(self, tmp_path):
+        models.save_apart(models.weighted(), tmp_path / "m.onnx", "given.w")
+        held = np.fromfile(tmp_path / "given.w", np.uint8)
+        options = SessionOptions(
+            external_initializer_files={"given.w": held},
+            graph_optimization_level="ENABLE_BASIC",
+            profile_file_prefix=tmp_path / "profile",
+        )
+        save_optimized(
+            (tmp_path / "m.onnx").read_bytes(), tmp_path / "n.onnx", options, weights_file="n.w", weights_from=1
+        )
+        x = [np.ones(64, np.float32)]
+        expected = Session(tmp_path / "m.onnx", ONE).run(x)[0]
+        np.testing.assert_array_equal(Session(tmp_path / "n.onnx", AS_IT_IS).run(x)[0], expected)
+        assert len([*tmp_path.glob("profile*")]) == 1
+
     def test_weights_of_the_caller_are_saved(self, tmp_path):
         model = build.mlp(64, 1)
         weights = {info.name: np.full(info.shape, 0.5, np.float32) for info in zrt.list_initializers(model)}

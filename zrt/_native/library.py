@@ -62,8 +62,8 @@ class Library:
         if not any(first <= _numbers(self.version) < mended for first, mended in _FAULTY):
             return []
         return [
-            "a model that computes int4, uint4, int2 or uint2 values can write outside its memory, and be wrong: take "
-            "1.31.0 or later",
+            "a model that computes int4, uint4, int2 or uint2 values can write outside its memory and compute "
+            "wrong values: take 1.31.0 or later",
             "a damaged model can read outside memory while it loads, and end the process: take 1.31.0 or later",
         ]
 

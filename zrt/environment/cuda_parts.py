@@ -13,9 +13,9 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from zrt._native import _ort
+from zrt._native import _ort, ffi, lib
 from zrt._native.library import library
 from zrt.environment import elf
 from zrt.errors import ProviderError
@@ -40,6 +40,11 @@ _LIBRARIES = {
     "libnvinfer": ("TensorRT", "tensorrt", "getInferLibVersion"),
     "libnvonnxparser": ("TensorRT's ONNX parser", "tensorrt", "getNvOnnxParserVersion"),
 }
+# What the provider for CUDA opens by itself when a model needs it, for each CUDA; before 1.29 it was linked to these.
+_OPENED = {
+    12: ("libcudnn.so.9", "libcufft.so.11", "libnvrtc.so.12"),
+    13: ("libcudnn.so.9", "libcufft.so.12", "libnvrtc.so.13"),
+}
 # The oldest driver for each CUDA.
 _DRIVERS = {12: "525", 13: "580"}
 # Results of cuInit.
@@ -58,6 +63,8 @@ class Part:
     """The reason why it cannot be used; None where it can."""
     mend: str | None = None
     """The thing to do about the problem."""
+    optional: bool = False
+    """Whether the provider starts without it, and opens it when a model needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +90,13 @@ def search(provider: str = PROVIDER) -> Search:
     folders = [*filter(None, variable.split(":")), *run_path]
     cuda = next((_number(name) for name in shared.needed if _stem(name) == RUNTIME), None)
     parts = [_driver(folders, cuda)] if cuda or DRIVER in shared.needed else []
+    opened = _OPENED.get(cuda or 0, ()) if os.path.basename(file) == PROVIDER else ()
+    files = dict.fromkeys((*shared.needed, *opened))
     for stem, (name, package, symbol) in _LIBRARIES.items():
-        for needed in shared.needed:
+        for needed in files:
             if _stem(needed) == stem:
-                parts.append(_library(name, needed, symbol, _requirement(package, needed, cuda), folders))
+                part = _library(name, needed, symbol, _requirement(package, needed, cuda), folders)
+                parts.append(replace(part, optional=needed not in shared.needed))
     places = (
         f"LD_LIBRARY_PATH ({variable or 'not set'})",
         f"the run paths of {os.path.basename(provider)} and ONNX Runtime ({':'.join(run_path) or 'they have none'})",
@@ -107,7 +117,7 @@ def require(provider: str = PROVIDER) -> None:
     Raises `ProviderError` that names each part that cannot be used. Without a driver it is about the driver alone.
     """
     result = search(provider)
-    bad = [part for part in result.parts if part.problem]
+    bad = [part for part in result.parts if part.problem and not part.optional]
     if not bad:
         return
     first = bad[0]
@@ -133,7 +143,8 @@ def core_file() -> str:
     """The file with ONNX Runtime's own code: the library, or the extension that has it built in."""
     path = library().path
     if path is None:
-        return str(_ort.__file__)
+        # The extension may have it inside, or be linked to a library.
+        return _file_at(ctypes.c_void_p(int(ffi.cast("uintptr_t", lib.zrt_library_builtin())))) or str(_ort.__file__)
     if os.sep in path:
         return path
     # A name that the system's loader has resolved.
@@ -283,9 +294,16 @@ class _DlInfo(ctypes.Structure):
 
 def _file_of(library: ctypes.CDLL, symbol: str) -> str | None:
     """The file that a function of a loaded library is in."""
+    try:
+        return _file_at(ctypes.cast(getattr(library, symbol), ctypes.c_void_p))
+    except AttributeError:
+        return None
+
+
+def _file_at(place: ctypes.c_void_p) -> str | None:
+    """The file that an address of a loaded library belongs to."""
     info = _DlInfo()
     try:
-        place = ctypes.cast(getattr(library, symbol), ctypes.c_void_p)
         known = ctypes.CDLL(None).dladdr(place, ctypes.byref(info))
     except (AttributeError, OSError):
         return None

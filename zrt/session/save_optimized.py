@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import Any
 
 from zrt._common.arguments import boolean, entries, integer, path_bytes, text, wrong_type
 from zrt._common.config_keys import SessionConfigKey
@@ -85,7 +86,12 @@ def save_optimized(
         writing = replace(chosen, optimized_model_filepath=written, config_entries=settings)
         Session(model, writing, providers, external_data_dir=external_data_dir).close()
         if weights_file is not None and library().api_version < BODIES_SINCE:
-            loading = replace(chosen, config_entries={}, initializers={}, optional_initializers=[], cache=False)
+            of_the_model: dict[str, Any] = {
+                "initializers": {},
+                "optional_initializers": [],
+                "external_initializer_files": {},
+            }
+            loading = replace(chosen, **of_the_model, config_entries={}, profile_file_prefix=None, cache=False)
             try:
                 Session(written, loading, providers).close()
             except InvalidGraphError as error:
