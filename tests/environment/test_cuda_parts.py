@@ -127,7 +127,7 @@ def test_all_parts_have_a_path_and_a_version(machine):
 
 
 def test_parts_that_the_provider_opens_later_are_made_ready_and_may_be_missing(machine):
-    """Since 1.29 the official provider is not linked to cuDNN, cuFFT and NVRTC."""
+    """The official provider of 1.31.1 is not linked to cuDNN, cuFFT and NVRTC; that of 1.27.0 is."""
     machine.provider = machine.root / cuda_parts.PROVIDER
     machine.needs("libcuda.so.1", "libcudart.so.13", "libcublas.so.13")
     machine.driver()

@@ -40,7 +40,7 @@ _LIBRARIES = {
     "libnvinfer": ("TensorRT", "tensorrt", "getInferLibVersion"),
     "libnvonnxparser": ("TensorRT's ONNX parser", "tensorrt", "getNvOnnxParserVersion"),
 }
-# What the provider for CUDA opens by itself when a model needs it, for each CUDA; before 1.29 it was linked to these.
+# What the provider for CUDA of 1.31.1 opens when a model needs it, for each CUDA; that of 1.27.0 is linked to these.
 _OPENED = {
     12: ("libcudnn.so.9", "libcufft.so.11", "libnvrtc.so.12"),
     13: ("libcudnn.so.9", "libcufft.so.12", "libnvrtc.so.13"),
