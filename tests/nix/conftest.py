@@ -27,6 +27,35 @@ from tests.support import compiler as c_compiler
 ROOT = Path(__file__).parents[2]
 
 
+LINUX = {"x86_64-linux", "aarch64-linux"}
+SYSTEMS = LINUX | {"aarch64-darwin"}
+# The third-party archives of each package that is built from source.
+COMMON = frozenset(
+    [
+        "abseil_cpp",
+        "date",
+        "eigen",
+        "flatbuffers",
+        "json",
+        "microsoft_gsl",
+        "mp11",
+        "onnx",
+        "protobuf",
+        "pytorch_cpuinfo",
+        "re2",
+        "safeint",
+    ]
+)
+ARCHIVES: dict[tuple[str, str], frozenset[str]] = {
+    ("x86_64-linux", "onnxruntime-cpu"): COMMON,
+    ("aarch64-linux", "onnxruntime-cpu"): COMMON | {"kleidiai"},
+    ("aarch64-darwin", "onnxruntime-cpu"): COMMON | {"psimd", "fp16", "coremltools", "protoc_mac_universal"},
+    ("x86_64-linux", "onnxruntime-cuda-hybrid"): COMMON | {"cutlass", "cudnn_frontend"},
+}
+
+Json = Any
+
+
 def files_of_the_checkout() -> list[str]:
     """The files that git tracks, or would track."""
     command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -156,6 +185,67 @@ def nix(tmp_path_factory: pytest.TempPathFactory) -> Nix:
     if not command:
         pytest.skip("no Nix is on the path and ZRT_NIX names none; .ci/nix finds one, or makes one")
     return Nix(command, tmp_path_factory.mktemp("nix"))
+
+
+class Flake:
+    """Evaluations that several tests share."""
+
+    def __init__(self, nix: Any) -> None:
+        self.nix = nix
+        self.packages: dict[str, Json] = nix.evaluate(
+            "packages",
+            """builtins.mapAttrs (_: builtins.mapAttrs (_: p: {
+              inherit (p) name;
+              version = p.version or null;
+              linkage = p.linkage or null;
+              flags = p.flags or null;
+              archives = map (entry: entry.name) (p.mirror.entries or [ ]);
+              linkArgs = p.linkArgs or null;
+              providers = p.providers or null;
+              out = p.outPath;
+              cmakeFlags = p.attributes.cmakeFlags or null;
+              hooks = map (input: input.name) (p.attributes.nativeBuildInputs or [ ]);
+              inputs = map (input: input.name) (p.attributes.buildInputs or [ ]);
+              environment = p.attributes.env or null;
+              features = p.attributes.requiredSystemFeatures or [ ];
+              forbidden = map toString (p.attributes.disallowedReferences or [ ]);
+              postFixup = p.attributes.postFixup or null;
+              preBuild = p.attributes.preBuild or null;
+              postBuild = p.attributes.postBuild or null;
+              installCheck = p.attributes.installCheckPhase or null;
+              license = p.meta.license or null;
+            }))""",
+        )
+
+    def version(self, name: str, system: str = "x86_64-linux") -> str:
+        """The version of ONNX Runtime in a package of its own."""
+        return str(self.packages[system][name]["version"])
+
+    def derivations(self, *attributes: str) -> dict[str, Json]:
+        """Everything that building these takes, by the recipe's name."""
+        shown = self.nix("derivation", "show", "--recursive", *(f".#{attribute}" for attribute in attributes))
+        document = json.loads(shown)
+        return document.get("derivations", document)
+
+
+@pytest.fixture(scope="session")
+def flake(nix: Any) -> Flake:
+    return Flake(nix)
+
+
+@pytest.fixture(scope="session")
+def source() -> Path:
+    """The source tree of the pinned ONNX Runtime, which is not in the repository."""
+    folder = os.environ.get("ZRT_ORT_SOURCE")
+    if not folder:
+        pytest.skip("ZRT_ORT_SOURCE is not set: it would name a source tree of ONNX Runtime 1.27")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def pins(nix: Any) -> Json:
+    """The pinned releases by their versions."""
+    return json.loads(nix("eval", "--json", "--file", "nix/pins.nix", "releases"))
 
 
 @pytest.fixture(scope="session")

@@ -3,80 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-LINUX = {"x86_64-linux", "aarch64-linux"}
-SYSTEMS = LINUX | {"aarch64-darwin"}
-
-Json = Any
-
-
-class Flake:
-    """Evaluations that several tests share."""
-
-    def __init__(self, nix: Any) -> None:
-        self.nix = nix
-        self.packages: dict[str, Json] = nix.evaluate(
-            "packages",
-            """builtins.mapAttrs (_: builtins.mapAttrs (_: p: {
-              inherit (p) name;
-              version = p.version or null;
-              linkage = p.linkage or null;
-              flags = p.flags or null;
-              archives = map (entry: entry.name) (p.mirror.entries or [ ]);
-              linkArgs = p.linkArgs or null;
-              providers = p.providers or null;
-              out = p.outPath;
-              cmakeFlags = p.attributes.cmakeFlags or null;
-              hooks = map (input: input.name) (p.attributes.nativeBuildInputs or [ ]);
-              inputs = map (input: input.name) (p.attributes.buildInputs or [ ]);
-              environment = p.attributes.env or null;
-              features = p.attributes.requiredSystemFeatures or [ ];
-              forbidden = map toString (p.attributes.disallowedReferences or [ ]);
-              postFixup = p.attributes.postFixup or null;
-              preBuild = p.attributes.preBuild or null;
-              postBuild = p.attributes.postBuild or null;
-              installCheck = p.attributes.installCheckPhase or null;
-              license = p.meta.license or null;
-            }))""",
-        )
-
-    def version(self, name: str, system: str = "x86_64-linux") -> str:
-        """The version of ONNX Runtime in a package of its own."""
-        return str(self.packages[system][name]["version"])
-
-    def derivations(self, *attributes: str) -> dict[str, Json]:
-        """Everything that building these takes, by the recipe's name."""
-        shown = self.nix("derivation", "show", "--recursive", *(f".#{attribute}" for attribute in attributes))
-        document = json.loads(shown)
-        return document.get("derivations", document)
-
-
-@pytest.fixture(scope="session")
-def flake(nix: Any) -> Flake:
-    return Flake(nix)
-
-
-@pytest.fixture(scope="session")
-def source() -> Path:
-    """The source tree of the pinned ONNX Runtime, which is not in the repository."""
-    folder = os.environ.get("ZRT_ORT_SOURCE")
-    if not folder:
-        pytest.skip("ZRT_ORT_SOURCE is not set: it would name a source tree of ONNX Runtime 1.27")
-    return Path(folder)
-
-
-@pytest.fixture(scope="session")
-def pins(nix: Any) -> Json:
-    """The pinned releases by their versions."""
-    return json.loads(nix("eval", "--json", "--file", "nix/pins.nix", "releases"))
+from tests.nix.conftest import ARCHIVES, LINUX, ROOT, SYSTEMS, Flake, Json
 
 
 class TestOutputs:
@@ -138,187 +72,11 @@ class TestOutputs:
         assert node["original"] == {"owner": "NixOS", "ref": "nixos-unstable", "repo": "nixpkgs", "type": "github"}
 
 
-class TestPins:
-    def test_project_s_tests_run_on_versions_of_the_pins(self, flake: Flake, pins: Json) -> None:
-        groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
-        tested = {line.removeprefix("onnxruntime==") for line in groups["dev"] if line.startswith("onnxruntime==")}
-        assert tested <= {version for version, release in pins.items() if "wheels" in release}
-        assert groups["newest"] == [f"onnxruntime=={flake.version('onnxruntime-bin')}"]
-
-    def test_other_files_repeat_no_version_or_hash(self, pins: Json) -> None:
-        folder = ROOT / "nix"
-        for file in [ROOT / "flake.nix", *folder.rglob("*")]:
-            # A build hook that ran has left bytecode.
-            if file.is_file() and file.suffix != ".pyc" and file != folder / "pins.nix" and file.parent.name != "pins":
-                text = file.read_text("utf-8")
-                # Commands are explained by a version as an example.
-                named = [version for version in pins if version in text and file.stem != "update-pins"]
-                assert not named, file
-                assert not re.search(r"\b([0-9a-f]{40}|[0-9a-f]{64})\b|sha(1|256|512)-", text), file
-
-    def test_fetched_files_have_the_hashes_of_the_pins(self, nix: Any, flake: Flake, pins: Json) -> None:
-        named: list[Json] = [json.loads(nix("eval", "--json", "--file", "nix/pins.nix", "headers"))]
-        wheels = set()
-        for release in pins.values():
-            named += [release[key] for key in ("source",) if key in release] + [*release.get("archives", {}).values()]
-            wheels |= {(release["version"], wheel["sha256"]) for wheel in release.get("wheels", {}).values()}
-        known = {(entry["url"], entry.get("sha256") or entry["sha1"]) for entry in named}
-        names = [f"packages.{system}.{name}" for system, found in flake.packages.items() for name in found]
-        fetched = {
-            (recipe["env"]["url"], recipe["env"]["outputHash"])
-            for recipe in flake.derivations(*names).values()
-            if "outputHash" in recipe["env"]
-        }
-        packages = {(url, sha256) for url, sha256 in fetched if url.startswith("package:")}
-        assert len(packages) == 4
-        assert fetched - packages <= known
-        assert {(url.split("-")[1], sha256) for url, sha256 in packages} <= wheels
-
-    def test_every_pinned_release_evaluates(self, nix: Any, pins: Json) -> None:
-        """From source, and as the official library, wherever its pins say so, and nowhere else."""
-        done = nix.expression("""
-          let
-            inherit (pkgs) lib;
-            try = package: builtins.tryEval (builtins.seq package.drvPath package.version);
-            make = { system, cuda ? false }: version:
-              let
-                pkgs = stand-in { inherit system; config.allowUnfreePredicate = _: true; };
-                package = prebuilt: import (nix + /onnxruntime) { inherit pkgs cuda prebuilt version; };
-              in map (prebuilt: try (package prebuilt)) [ false true ];
-            kinds = {
-              x86_64-linux.system = "x86_64-linux";
-              aarch64-linux.system = "aarch64-linux";
-              aarch64-darwin.system = "aarch64-darwin";
-              x86_64-linux-cuda = { system = "x86_64-linux"; cuda = true; };
-            };
-          in lib.genAttrs (builtins.attrNames (import (nix + /pins.nix)).releases) (
-            version: builtins.mapAttrs (_: kind: make kind version) kinds
-          )
-        """)
-        assert done.returncode == 0, done.stderr
-        needed = {system: TestOnnxruntime.ARCHIVES[system, "onnxruntime-cpu"] for system in SYSTEMS}
-        needed["x86_64-linux-cuda"] = TestOnnxruntime.ARCHIVES["x86_64-linux", "onnxruntime-cuda-hybrid"]
-        for version, kinds in json.loads(done.stdout).items():
-            assert kinds.keys() == needed.keys()
-            for kind, (source, prebuilt) in kinds.items():
-                complete = needed[kind] <= pins[version].get("archives", {}).keys()
-                assert source == {"success": complete, "value": version if complete else False}
-                there = kind in pins[version].get("wheels", {})
-                assert prebuilt == {"success": there, "value": version if there else False}
-
-    def test_packages_are_of_the_newest_complete_release(self, flake: Flake, pins: Json) -> None:
-        def newest(versions: list[str]) -> str:
-            return max(versions, key=lambda version: [int(number) for number in version.split(".")])
-
-        for (system, name), archives in TestOnnxruntime.ARCHIVES.items():
-            complete = [version for version, it in pins.items() if archives <= it.get("archives", {}).keys()]
-            assert flake.version(name, system) == newest(complete)
-        for system in SYSTEMS:
-            there = [version for version, release in pins.items() if system in release.get("wheels", {})]
-            assert flake.version("onnxruntime-bin", system) == newest(there)
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ('version = "1.2.3";', "ONNX Runtime 1.2.3 is not pinned: "),
-            ('version = "1.32.0";', "the pins of ONNX Runtime 1.32.0 have no abseil_cpp date"),
-            ('version = "1.28.2"; prebuilt = true;', "the pins of ONNX Runtime 1.28.2 have no wheel for x86_64-linux"),
-        ],
-    )
-    def test_release_that_is_not_pinned_is_a_readable_error(self, nix: Any, arguments: str, message: str) -> None:
-        done = nix.expression(f"(import (nix + /onnxruntime) {{ inherit pkgs; {arguments} }}).outPath")
-        assert done.returncode != 0, done.stdout
-        assert message in done.stderr
-        assert re.search(r"nix run \.#update-pins -- 1\.\d+\.\d+ makes its pins", done.stderr)
-
-    def test_system_without_an_official_library_is_a_readable_error(self, nix: Any) -> None:
-        done = nix.expression("""
-          (import (nix + /onnxruntime) {
-            pkgs = stand-in { system = "aarch64-linux"; };
-            prebuilt = true;
-            cuda = true;
-          }).outPath
-        """)
-        assert done.returncode != 0
-        assert "no pinned release of ONNX Runtime has all that it takes for aarch64-linux-cuda" in done.stderr
-
-    def test_file_of_update_pins_is_a_release_too(self, nix: Any) -> None:
-        (nix.scratch / "own.nix").write_text(
-            (ROOT / "nix" / "pins" / "1.28.2.nix").read_text().replace("1.28.2", "9.8.7")
-        )
-        path = nix.inside(nix.scratch / "own.nix")
-        done = nix.expression(f"(import (nix + /zrt) {{ inherit pkgs; version = {path}; }}).onnxruntime.name")
-        assert json.loads(done.stdout) == "onnxruntime-cpu-9.8.7"
-
-    def test_archives_are_those_of_the_release(self, pins: Json, source: Path) -> None:
-        rows = (source / "cmake" / "deps.txt").read_text("utf-8").splitlines()
-        deps = {row.split(";")[0]: row.split(";")[1:] for row in rows if row and not row.startswith("#")}
-        for name, archive in pins["1.27.0"]["archives"].items():
-            assert deps[name] == [archive["url"], archive["sha1"]], name
-
-    # The archives that upstream's CMake files need for builds that this flake does not have.
-    OTHER_BUILDS = frozenset(
-        [
-            "cxxopts",
-            "dawn",
-            "directx_headers",
-            "dlpack",
-            "duktape",
-            "extensions",
-            "fxdiv",
-            "google_benchmark",
-            "googletest",
-            "googlexnnpack",
-            "kleidiai-qmx",
-            "microsoft_wil",
-            "mimalloc",
-            "onnx_tensorrt",
-            "protoc_linux_aarch64",
-            "protoc_linux_x64",
-            "protoc_linux_x86",
-            "protoc_win32",
-            "protoc_win64",
-            "pthreadpool",
-            "pybind11",
-            "tensorboard",
-            "vulkan_headers",
-        ]
-    )
-
-    def test_no_archive_of_the_release_is_missing(self, pins: Json, source: Path) -> None:
-        files = [*(source / "cmake").rglob("*.cmake"), *(source / "cmake").rglob("CMakeLists.txt")]
-        taken = {name for file in files for name in re.findall(r"DEP_URL_([\w-]+)\}", file.read_text("utf-8"))}
-        assert taken == pins["1.27.0"]["archives"].keys() | self.OTHER_BUILDS
-
-
 class TestOnnxruntime:
-    COMMON = frozenset(
-        [
-            "abseil_cpp",
-            "date",
-            "eigen",
-            "flatbuffers",
-            "json",
-            "microsoft_gsl",
-            "mp11",
-            "onnx",
-            "protobuf",
-            "pytorch_cpuinfo",
-            "re2",
-            "safeint",
-        ]
-    )
-    ARCHIVES: ClassVar[dict[tuple[str, str], frozenset[str]]] = {
-        ("x86_64-linux", "onnxruntime-cpu"): COMMON,
-        ("aarch64-linux", "onnxruntime-cpu"): COMMON | {"kleidiai"},
-        ("aarch64-darwin", "onnxruntime-cpu"): COMMON | {"psimd", "fp16", "coremltools", "protoc_mac_universal"},
-        ("x86_64-linux", "onnxruntime-cuda-hybrid"): COMMON | {"cutlass", "cudnn_frontend"},
-    }
-
     @pytest.mark.parametrize(("system", "name"), ARCHIVES)
     def test_mirror_is_complete(self, flake: Flake, pins: Json, system: str, name: str) -> None:
         archives = pins[flake.version(name, system)]["archives"]
-        wanted = {archives[archive]["url"].removeprefix("https://") for archive in self.ARCHIVES[system, name]}
+        wanted = {archives[archive]["url"].removeprefix("https://") for archive in ARCHIVES[system, name]}
         assert set(flake.packages[system][name]["archives"]) == wanted
 
     @pytest.mark.parametrize(("system", "name"), ARCHIVES)
@@ -327,7 +85,7 @@ class TestOnnxruntime:
     ) -> None:
         engines = json.loads(nix("eval", "--json", "--file", "nix/engines.nix"))
         engine, package = engines[f"{name}-{system}"], flake.packages[system][name]
-        assert engine["archives"].keys() == self.ARCHIVES[system, name] | {"onnxruntime"}
+        assert engine["archives"].keys() == ARCHIVES[system, name] | {"onnxruntime"}
         assert engine["version"] == flake.version(name, system)
         assert engine["archives"]["onnxruntime"]["sha256"] == pins[engine["version"]]["source"]["sha256"]
         assert engine["flags"] == {flag: package["flags"][flag] for flag in engine["flags"]}

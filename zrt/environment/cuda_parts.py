@@ -40,7 +40,8 @@ _LIBRARIES = {
     "libnvinfer": ("TensorRT", "tensorrt", "getInferLibVersion"),
     "libnvonnxparser": ("TensorRT's ONNX parser", "tensorrt", "getNvOnnxParserVersion"),
 }
-# What the provider for CUDA of 1.31.1 opens when a model needs it, for each CUDA; that of 1.27.0 is linked to these.
+# By the version of CUDA: the libraries that the provider of 1.31.1 opens when a model needs them. That of 1.27.0 is
+# linked to them.
 _OPENED = {
     12: ("libcudnn.so.9", "libcufft.so.11", "libnvrtc.so.12"),
     13: ("libcudnn.so.9", "libcufft.so.12", "libnvrtc.so.13"),

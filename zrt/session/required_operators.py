@@ -62,8 +62,7 @@ def required_operators(model: Model, options: SessionOptions, providers: Provide
 def _collect(contents: Contents, found: dict[tuple[str, int], set[str]]) -> None:
     for operator in contents.operators:
         domain, _, name = operator.rpartition("::")
-        # A model may import ONNX's own domain by either name.
-        version = contents.opsets.get(domain) or contents.opsets.get(domain or ONNX_DOMAIN)
+        version = contents.opsets.get(domain)
         # A function that the model defines may be of a domain that only the function imports: it is no kernel.
         if version is not None:
             found.setdefault((domain or ONNX_DOMAIN, version), set()).add(name)
