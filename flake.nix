@@ -48,9 +48,15 @@
         default = import ./nix/overlay.nix;
         onnxruntime = import ./nix/overlay-onnxruntime.nix;
       };
-      templates.default = {
-        path = ./nix/template;
-        description = "A flake that imports lib.mkZrt and runs one inference";
+      templates = {
+        default = {
+          path = ./nix/templates/inference;
+          description = "A flake that imports lib.mkZrt and runs one inference";
+        };
+        app = {
+          path = ./nix/templates/app;
+          description = "A program, its model, and an ONNX Runtime made for this model";
+        };
       };
     };
 }

@@ -10,7 +10,7 @@
 let
   inherit (pkgs) lib;
   zrt = import ../zrt/prebuilt.nix { inherit pkgs packages; };
-  template = (import ../template/flake.nix).outputs {
+  template = (import ../templates/inference/flake.nix).outputs {
     inherit nixpkgs;
     self = template;
     zrt = self;

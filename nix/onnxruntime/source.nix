@@ -200,7 +200,10 @@ stdenv.mkDerivation (finalAttrs: {
         mirror
         flags
         cudaArchitectures
+        models
         ;
+      # The file with the operators that have kernels; null: all.
+      requiredOperators = operators;
     };
 
   meta = {

@@ -25,7 +25,7 @@
       ;
   },
   # Runs the tests that need neither the official binding nor a GPU; they need more kernels than some models do.
-  doCheck ? models == [ ],
+  doCheck ? (onnxruntime.requiredOperators or null) == null,
 }:
 let
   inherit (pkgs) lib;
@@ -37,6 +37,7 @@ let
   requirements = import ./requirements.nix { inherit lib python; };
   static = onnxruntime.linkage == "static";
   native = "$out/${python.sitePackages}/zrt/_native";
+  requiredOperators = onnxruntime.requiredOperators or null;
 in
 assert lib.assertMsg (
   onnxruntime ? linkArgs
@@ -86,7 +87,18 @@ python.pkgs.buildPythonPackage {
   # Linked, not copied: a copy would lose the driver's folder from its run path.
   + lib.concatMapStrings (provider: ''
     ln -s ${provider} ${native}/
-  '') (lib.optionals static onnxruntime.providers);
+  '') (lib.optionals static onnxruntime.providers)
+  + lib.optionalString (requiredOperators != null) ''
+    cp ${requiredOperators} ${native}/required-operators
+  ''
+  # The engine has what its models need at each level of optimization: they load, and the list stays the same.
+  + lib.optionalString ((onnxruntime.models or [ ]) != [ ]) ''
+    for model in ${lib.escapeShellArgs (map (model: "${model}") onnxruntime.models)}; do
+      "$out/bin/zrt" compile "$model" needed --required-operators --overwrite
+      cat needed >>"$TMPDIR/needed-by-all"
+    done
+    cmp "$TMPDIR/needed-by-all" ${native}/required-operators
+  '';
 
   # A static core is inside: nothing is left to refer to.
   disallowedReferences = lib.optional (static && !onnxruntime.cuda) onnxruntime;

@@ -8,6 +8,7 @@ import pytest
 import zrt as package
 from zrt import available_providers, providers
 from zrt._native import library as native
+from zrt._native import library_files
 from zrt._native.library import NEWEST_TESTED, library
 from zrt.environment import cpu_limits, cuda_parts, telemetry
 from zrt.environment.cuda_parts import Part
@@ -117,6 +118,23 @@ def test_telemetry_is_that_of_the_loaded_library(zrt_json, monkeypatch):
     monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "1")
     able = telemetry.can_report(cuda_parts.core_file())
     assert zrt_json("info")["telemetry"] == {"can_report": able, "switched_off_by": "ORT_DISABLE_TELEMETRY"}
+
+
+def test_engine_with_few_kernels_names_its_list(zrt, zrt_json, monkeypatch, tmp_path):
+    monkeypatch.setattr(native, "_library", replace(library(), path=None))
+    assert zrt_json("info")["required_operators"] is None
+    path = tmp_path / "required-operators"
+    monkeypatch.setattr(library_files, "_REQUIRED_OPERATORS", str(path))
+    path.write_text("ai.onnx;17;Relu\n")
+    assert zrt_json("info")["required_operators"] == str(path)
+    assert "of the operators in" in zrt("info")
+
+
+def test_list_of_operators_is_that_of_a_core_built_in(zrt_json, monkeypatch, tmp_path):
+    """A library that a variable names has kernels of its own."""
+    monkeypatch.setattr(native, "_library", replace(library(), path="/a/libonnxruntime.so"))
+    monkeypatch.setattr(library_files, "_REQUIRED_OPERATORS", str(tmp_path))
+    assert zrt_json("info")["required_operators"] is None
 
 
 def test_library_without_cuda_needs_no_parts(zrt_json, zrt):

@@ -302,23 +302,64 @@ class TestStaticCore:
 
 
 class TestRequiredOperators:
+    """The official library stands in for the engines from source, the full one and the one of few kernels."""
+
+    ENGINE = """
+        engine = import (nix + /onnxruntime) { inherit pkgs; prebuilt = true; };
+        digits = builtins.dirOf nix + "/zrt/models/digits.onnx";
+        models = [ digits "${digits}" ];
+        operators = import (nix + /onnxruntime/required-operators.nix) {
+          inherit pkgs models;
+          zrt = import (nix + /zrt) { inherit pkgs; doCheck = false; onnxruntime = engine; };
+        };
+        zrt = requiredOperators: import (nix + /zrt) {
+          inherit pkgs;
+          onnxruntime = engine // { inherit models requiredOperators; };
+        };
+    """
+
     def test_operators_of_models_are_listed(self, builder: Any) -> None:
-        """By zrt on the full engine: here the official library stands in for the one from source."""
-        done = builder.build_expression("""
-          import (nix + /onnxruntime/required-operators.nix) {
-            inherit pkgs;
-            models = let digits = builtins.dirOf nix + "/zrt/models/digits.onnx"; in [ digits "${digits}" ];
-            zrt = import (nix + /zrt) {
-              inherit pkgs;
-              doCheck = false;
-              onnxruntime = import (nix + /onnxruntime) { inherit pkgs; prebuilt = true; };
-            };
-          }
-        """)
+        done = builder.build_expression(f"let {self.ENGINE} in operators")
         assert done.returncode == 0, done.stderr
         listed = builder.plain("store", "cat", done.stdout.strip())
         assert "ai.onnx;17;Conv,Flatten,Gemm,MaxPool,Relu,Softmax\n" in listed
         assert len(re.findall("^# The operators", listed, re.MULTILINE)) == 2
+
+    def test_package_loads_its_models_and_keeps_the_list(self, builder: Any) -> None:
+        done = builder.build_expression(f"let {self.ENGINE} in zrt operators")
+        assert done.returncode == 0, done.stderr
+        listed = builder.plain("store", "ls", "--recursive", done.stdout.strip())
+        assert "/zrt/_native/required-operators\n" in listed
+
+    def test_template_of_a_program_runs(self, builder: Any) -> None:
+        done = builder.build_expression(f"""
+          let
+            {self.ENGINE}
+            template = (import (nix + /templates/app/flake.nix)).outputs {{
+              self = template;
+              nixpkgs = {{
+                inherit (pkgs) lib;
+                legacyPackages.x86_64-linux = pkgs;
+              }};
+              zrt = {{
+                outPath = builtins.dirOf nix;
+                lib.mkZrt = {{ pkgs, models }}: assert models == [ "${{builtins.dirOf nix}}/zrt/models/digits.onnx" ];
+                  zrt operators;
+              }};
+            }};
+          in template.checks.x86_64-linux.default
+        """)
+        assert done.returncode == 0, done.stderr
+        classes = builder.plain("store", "cat", done.stdout.strip()).split()
+        assert len(classes) == 360
+        assert classes[:1] == ["3"]
+
+    def test_list_that_lacks_an_operator_of_a_model_is_refused(self, builder: Any) -> None:
+        done = builder.build_expression(
+            f"""let {self.ENGINE} in zrt (builtins.toFile "operators" "ai.onnx;17;Conv\n")"""
+        )
+        assert done.returncode != 0
+        assert "needed-by-all" in done.stderr
 
 
 class TestChecks:

@@ -343,16 +343,17 @@ class TestBundles:
 
 
 class TestTemplate:
-    def test_template_evaluates_in_its_new_folder(self, nix: Any) -> None:
-        folder = nix.scratch / "template"
-        folder.mkdir()
+    @pytest.mark.parametrize(("name", "program"), [("inference", "infer"), ("app", "classify")])
+    def test_template_evaluates_in_its_new_folder(self, nix: Any, name: str, program: str) -> None:
+        folder = nix.scratch / "templates" / name
+        folder.mkdir(parents=True)
         done = nix.run("flake", "show", "--all-systems", *self.arguments(nix, folder))
         assert done.returncode == 0, done.stderr
-        assert "infer" in done.stdout + done.stderr
+        assert program in done.stdout + done.stderr
 
     def arguments(self, nix: Any, folder: Path) -> list[str]:
         """Copies the template into a folder; returns the options with which a command of Nix reads it there."""
-        for file in (ROOT / "nix" / "template").iterdir():
+        for file in (ROOT / "nix" / "templates" / folder.name).iterdir():
             (folder / file.name).write_text(file.read_text("utf-8"))
         checkout, stand_in = nix.inside(nix.checkout), nix.inside(nix.stand_in)
         return [

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import zrt
 from benches.models import build as bench_models
 from tests.support.arrays import f32
 from tests.support.bindings import bind
+from zrt._native import library as native
+from zrt._native import library_files
 from zrt.errors import (
     AllocationError,
     ArgumentError,
@@ -21,6 +24,8 @@ from zrt.errors import (
     Error,
     FailError,
     InvalidArgumentError,
+    InvalidGraphError,
+    NotImplementedByOrtError,
     ShapeError,
     UnknownNameError,
 )
@@ -306,6 +311,37 @@ class TestRefusals:
             with pytest.raises(InvalidArgumentError, match="indices element out of data bounds"):
                 session.run([np.array(9)])
             assert session.run([np.array(1)])[0] == 6
+
+
+class TestEngineOfFewKernels:
+    """A core built into zrt with the kernels of some operators alone: here the library's own gaps stand in for it."""
+
+    MODEL = "(double[1,1,4,4] x, double[1,1,2,2] w) => (double[1,1,3,3] y) { y = Conv(x, w) }"
+
+    @pytest.fixture(autouse=True)
+    def core(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(native, "_library", replace(native.library(), path=None))
+        monkeypatch.setattr(library_files, "_REQUIRED_OPERATORS", str(tmp_path / "required-operators"))
+
+    def test_model_without_a_kernel_names_the_list(self, load, tmp_path):
+        path = tmp_path / "required-operators"
+        path.write_text("ai.onnx;17;Relu\n")
+        with pytest.raises(NotImplementedByOrtError, match="Conv") as caught:
+            load(self.MODEL)
+        assert f"the operators in {path} alone" in str(caught.value)
+        assert caught.value.code == NotImplementedByOrtError.code
+        assert "alone" not in caught.value.ort_message
+
+    def test_engine_with_all_kernels_names_none(self, load):
+        with pytest.raises(NotImplementedByOrtError) as caught:
+            load(self.MODEL)
+        assert "alone" not in str(caught.value)
+
+    def test_other_failures_do_not_name_it(self, load, tmp_path):
+        (tmp_path / "required-operators").touch()
+        with pytest.raises(InvalidGraphError) as caught:
+            load("(float[n] x) => (float[n] y) { y = Missing(x) }")
+        assert "alone" not in str(caught.value)
 
 
 class TestClosing:

@@ -67,6 +67,11 @@ class Library:
             "a damaged model can read outside memory while it loads, and end the process: take 1.31.0 or later",
         ]
 
+    @property
+    def required_operators(self) -> str | None:
+        """The file that lists the only operators with kernels for the CPU; None for a library that has all of them."""
+        return library_files.required_operators() if self.path is None else None
+
 
 class _UnusableError(Exception):
     """One candidate cannot be used; the message has the reason."""

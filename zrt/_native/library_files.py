@@ -16,6 +16,14 @@ else:
     FILE_PATTERN = "libonnxruntime.so*"
     LOADER_NAMES = ("libonnxruntime.so.1", "libonnxruntime.so")
 
+# The operators that a core built into zrt has kernels for, where it has not all: the flake puts the list beside it.
+_REQUIRED_OPERATORS = os.path.join(os.path.dirname(__file__), "required-operators")
+
+
+def required_operators() -> str | None:
+    """The list of the operators that the core built into zrt has kernels for; None where it has all."""
+    return _REQUIRED_OPERATORS if os.path.exists(_REQUIRED_OPERATORS) else None
+
 
 def metadata(name: str) -> str | None:
     """The folder of an installed distribution's metadata, whose name contains the version.

@@ -76,9 +76,9 @@ def check(code: Any) -> None:
         raise to_error(code)
 
 
-def about(subject: str, error: Error) -> Error:
-    """The same error with its subject in front of the message."""
-    named = type(error)(f"{subject}: {error}")
+def about(subject: str, error: Error, remedy: str = "") -> Error:
+    """The same error with its subject in front of the message, and what mends it after it."""
+    named = type(error)(f"{subject}: {error}{remedy and '. '}{remedy}")
     # The attributes that are not in the message: the code, ORT's own words.
     named.__dict__.update(error.__dict__)
     return named

@@ -42,6 +42,7 @@ def describe() -> dict[str, Any]:
     return {
         "versions": {**asdict(versions), "newest_tested": library.NEWEST_TESTED},
         "faults": library.library().faults,
+        "required_operators": library.library().required_operators,
         "telemetry": {
             "can_report": telemetry.can_report(cuda_parts.core_file()),
             "switched_off_by": telemetry.switched_off_by(),
@@ -105,6 +106,7 @@ def _show(page: Page, document: dict[str, Any]) -> None:
         ("built as", versions["build_info"]),
         ("telemetry", _telemetry(document["telemetry"])),
         ("mode", f"{mode['core']}, extension for {mode['extension']}"),
+        *(("kernels", f"of the operators in {path} alone") for path in [document["required_operators"]] if path),
         ("Python", f"{host['python']}, {gil}, numpy {host['numpy']}"),
         ("processor", f"{host['processor']}, {plural(host['cores'], 'core')}, {host['architecture']}"),
         ("system", host["system"]),

@@ -17,11 +17,19 @@ from zrt._native.callback_errors import Load
 from zrt._native.cdata import release, sizeof
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
-from zrt._native.library import api, load_api
+from zrt._native.library import api, library, load_api
 from zrt.environment import cpu_budget
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import AllocationError, ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    CallbackError,
+    Error,
+    ModelError,
+    ModelNotFoundError,
+    NotImplementedByOrtError,
+)
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
 from zrt.loading.session_options import LoadCancellation, SessionOptions
 from zrt.providers.default_selection import DefaultSelection, parse
@@ -141,6 +149,13 @@ def load_error(source: Source, options: PoolOptions, error: Error) -> Error:
             f"{source.subject} is written in a newer form than this library reads ({error}): "
             "set the model's ir_version to what the library supports"
         )
+    operators = library().required_operators
+    if operators is not None and isinstance(error, NotImplementedByOrtError):
+        remedy = (
+            f"This ONNX Runtime was built with the kernels of the operators in {operators} alone: add those of this "
+            "model, which `zrt compile MODEL LIST --required-operators` lists where all kernels are"
+        )
+        return status.about(source.subject, error, remedy)
     return status.about(source.subject, error)
 
 
