@@ -274,6 +274,22 @@ def test_one_thread_alternates_between_loops(add):
         running.close()
 
 
+def test_closed_loops_leave_nothing_behind(loop, endless, eventually):
+    """A run whose task is cancelled may end when its loop is closed already."""
+    closed = []
+
+    async def main():
+        closed.append(weakref.ref(asyncio.get_running_loop()))
+        asyncio.get_running_loop().create_task(loop.run_async(endless))
+        await asyncio.sleep(0)
+
+    for _ in range(5):
+        asyncio.run(main())
+        eventually(lambda: not async_runs._under_way)
+    gc.collect()
+    assert [ref() for ref in closed] == [None] * 5
+
+
 def test_several_threads_wait_for_one_run(loop, endless, background):
     options = zrt.RunOptions()
     future = loop.submit(endless, options=options)

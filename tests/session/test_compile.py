@@ -245,6 +245,19 @@ class TestWeights:
             zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: place)
         assert isinstance(caught.value.__cause__, cause)
 
+    @pytest.mark.parametrize("place", ["create", "infer_shapes"])
+    def test_exception_of_an_operator_comes_out(self, build: Callable[..., onnx.ModelProto], place: str) -> None:
+        def fail(self: Any, context: Any) -> None:
+            raise ZeroDivisionError("by me")
+
+        own = type(
+            "Own", (zrt.CustomOp,), {"inputs": ["float32"], "outputs": ["float32"], "compute": fail, place: fail}
+        )
+        options = replace(QUIET, custom_ops=[zrt.CustomOpDomain("my.ops", [own()])])
+        with pytest.raises(CallbackError, match="ZeroDivisionError: by me") as caught:
+            zrt.compile(build("(float[n] x) => (float[n] y) { y = my.ops.Own(x) }"), options=options)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
     @locates
     def test_weight_can_be_read_during_the_call_only(self, weighty: Path) -> None:
         kept = []

@@ -56,8 +56,8 @@ _ended = False
 
 
 class _ThisThread(threading.local):
-    # Whether the thread completes a run, and so may be in a callback of the caller's.
-    completes = False
+    # Whether the thread runs or completes a run, and so may be in an operator or a callback of the caller's.
+    busy = False
 
 
 _this_thread = _ThisThread()
@@ -122,6 +122,7 @@ class Run:
             if self._taken:
                 return
             self._taken = True
+            _this_thread.busy = True
             if self._options is None:
                 self._options = own
                 # An earlier run with them may have been terminated.
@@ -147,12 +148,12 @@ class Run:
         # The future does not keep the feeds. They, and a session that only the run keeps, are released when the
         # results are handed over: to end the session's threads takes time.
         work, self._work = self._work, None
-        _this_thread.completes = True
+        _this_thread.busy = True
         try:
             self._settle(results, error)
         except BaseException:
             callback_errors.report()
-        _this_thread.completes = False
+        _this_thread.busy = False
         del work
         _under_way.discard(self)
 
@@ -241,19 +242,19 @@ class RunFuture(Run, Future[list[Result]]):
         self.add_done_callback(_open_gate)
 
     def result(self, timeout: float | None = None) -> list[Result]:
-        """Returns the run's results or raises its error; `UnsupportedError` in a callback of another run."""
+        """Returns the run's results or raises its error; `UnsupportedError` in code that another run calls."""
         self._wait(timeout)
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Returns the run's error or None; raises `UnsupportedError` in a callback of another run."""
+        """Returns the run's error or None; raises `UnsupportedError` in code that another run calls."""
         self._wait(timeout)
         return super().exception(0)
 
     def _wait(self, timeout: float | None) -> None:
         if timeout is None:
             limit = -1.0
-            if _this_thread.completes and not self.done():
+            if _this_thread.busy and not self.done():
                 _refuse()
         else:
             # As in Python's own futures a negative time is over at once.
@@ -295,7 +296,10 @@ class RunFuture(Run, Future[list[Result]]):
 
 
 def _refuse() -> NoReturn:
-    raise UnsupportedError("a callback of a run cannot wait for another run, which may need its thread")
+    raise UnsupportedError(
+        "a callback or an operator that a run calls cannot wait for another run in the background, which may need its "
+        "thread"
+    )
 
 
 def submit(work: Work, options: RunOptions | None, end: int = 0) -> Future[list[Any]]:
@@ -311,29 +315,34 @@ class _Inbox:
     __slots__ = ("__weakref__", "_called", "_ended")
 
     def __init__(self) -> None:
-        self._ended: deque[tuple[asyncio.Future[list[Result]], list[Result], BaseException | None]] = deque()
+        # Not the runs themselves: they have the loop, and an inbox must not keep the loop that it belongs to.
+        self._ended: deque[tuple[weakref.ref[LoopRun], list[Result], BaseException | None]] = deque()
         # Whether the loop will call `_take`.
         self._called = False
 
-    def put(self, waiter: asyncio.Future[list[Result]], results: list[Result], error: BaseException | None) -> None:
-        self._ended.append((waiter, results, error))
+    def put(self, run: LoopRun, results: list[Result], error: BaseException | None) -> None:
+        self._ended.append((weakref.ref(run), results, error))
         if not self._called:
             self._called = True
-            loop = waiter.get_loop()
-            # A closed loop drops the results.
-            with contextlib.suppress(RuntimeError):
+            loop = run.waiter.get_loop()
+            try:
                 loop.call_soon_threadsafe(self._take, loop)
+            except RuntimeError:
+                # A closed loop drops the results.
+                self._called = False
+                self._ended.clear()
 
     def _take(self, loop: asyncio.AbstractEventLoop) -> None:
         self._called = False
         try:
             while self._ended:
-                waiter, results, error = self._ended[0]
-                if not waiter.done():
+                reference, results, error = self._ended[0]
+                run = reference()
+                if run is not None and not run.waiter.done():
                     if error is None:
-                        waiter.set_result(results)
+                        run.waiter.set_result(results)
                     else:
-                        waiter.set_exception(error)
+                        run.waiter.set_exception(error)
                 self._ended.popleft()
         except BaseException:
             # An interrupt: the loop takes the others when it runs again.
@@ -354,7 +363,7 @@ class LoopRun(Run):
         self._inbox = _inboxes.setdefault(loop, _Inbox()) if inbox is None else inbox
 
     def _settle(self, results: list[Result], error: BaseException | None) -> None:
-        self._inbox.put(self.waiter, results, error)
+        self._inbox.put(self, results, error)
 
 
 async def wait(work: Work, options: RunOptions | None, end: int = 0) -> list[Result]:
@@ -362,7 +371,7 @@ async def wait(work: Work, options: RunOptions | None, end: int = 0) -> list[Res
     # Deferred: a task that awaits has imported asyncio, which would add 20 ms to a first session.
     import asyncio
 
-    if _this_thread.completes:
+    if _this_thread.busy:
         _refuse()
     run = LoopRun(work, options, end, asyncio.get_running_loop())
     run._start()

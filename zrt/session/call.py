@@ -41,12 +41,14 @@ class Call:
     shapes proved wrong; a run that proves it adds to the set.
     """
 
-    __slots__ = ("_allocated", "_distrusted", "address", "handle", "key", "outputs", "session", "wanted")
+    __slots__ = ("_allocated", "_distrusted", "address", "handle", "has_text", "key", "outputs", "session", "wanted")
 
     address: int
     """That of `handle`, for the builtins."""
     handle: Handle
     """The ``zrt_call``."""
+    has_text: bool
+    """Whether an input takes strings, which each run checks and converts."""
     session: SessionHandle
     """The session that the call runs."""
     outputs: tuple[Wanted, ...]
@@ -92,6 +94,7 @@ class Call:
         self.key: Any = key
         self.handle = block
         self.address = address_of(block.reference)
+        self.has_text = any(is_text(info) for info, _ in inputs)
         self.session = owners.session
         self.outputs = tuple(outputs)
         self.wanted: tuple[str, ...] | None = wanted

@@ -14,14 +14,14 @@ from zrt._common.arguments import boolean, choose, integer, path_bytes, text, wr
 from zrt._common.files import plain_name, replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
-from zrt._native.callback_errors import Carrier, callback
+from zrt._native.callback_errors import Carrier, Load, callback
 from zrt._native.cdata import buffer_at, from_buffer, sizeof
 from zrt._native.handle import Handle
 from zrt._native.later import later
 from zrt._native.library import api, library
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import ArgumentError, ClosedError, Error, UnsupportedError
+from zrt.errors import ArgumentError, CallbackError, ClosedError, Error, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.initializers import Initializer
 from zrt.loading.load import data_of, load_error, load_model, prepare_options, settle_threads
@@ -269,9 +269,13 @@ class _Compilation(Carrier):
                 status.check(table.ModelCompilationOptions_SetInputModelFromBuffer(handle.pointer, data, size))
             for function, arguments in self._settings:
                 status.check(function(handle.pointer, *arguments))
-            status.check(table.CompileModel(environment, handle.pointer))
+            with Load():
+                status.check(table.CompileModel(environment, handle.pointer))
         except Error as error:
             self._settle_all(settings, source.subject)
+            if isinstance(error, CallbackError):
+                # Its direct cause is the exception that the caller's own code raised.
+                raise
             raise load_error(source, settings, error) from error
         self._settle_all(settings, source.subject)
         if self._memory is not None:

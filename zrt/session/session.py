@@ -362,7 +362,7 @@ class Session(Owner):
             self._check_replay(options)
             RunOptions.opened(options, session)
         call = find_call(self._calls, feeds, outputs)
-        if call is None:
+        if call is None or call.has_text:
             return partial(Call.run, *self._checked(feeds, outputs))
         # A copy, since the caller may put other arrays into the dict or the list.
         return partial(call.run, dict(feeds) if isinstance(feeds, Mapping) else list(feeds), None)
