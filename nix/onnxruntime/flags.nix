@@ -14,6 +14,8 @@
   lto ? false,
   # Leaves kernels out, which a script has chosen.
   reduced ? false,
+  # Leaves out all that only models in ONNX's own form need.
+  minimal ? false,
   # Whether the target is macOS.
   darwin ? false,
 }:
@@ -35,6 +37,9 @@
   onnxruntime_ENABLE_SESSION_THREADPOOL_CALLBACKS = true;
 
   onnxruntime_REDUCED_OPS_BUILD = reduced;
+  onnxruntime_MINIMAL_BUILD = minimal;
+  # A minimal build has none by default, and ends the process at each error.
+  onnxruntime_DISABLE_EXCEPTIONS = false;
 
   onnxruntime_USE_CUDA = cuda;
   onnxruntime_USE_COREML = coreml;

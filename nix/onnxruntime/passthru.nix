@@ -40,6 +40,8 @@ in
           [
             "-Wl,--exclude-libs,ALL"
             "-Wl,--gc-sections"
+            # Like the official library: the names of functions inside it take 5 MB.
+            "-Wl,--strip-all"
             # mlas' assembler files lack the note that they need no executable stack.
             "-Wl,-z,noexecstack"
           ]

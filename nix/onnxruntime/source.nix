@@ -19,6 +19,8 @@
   requiredOperators ? null,
   # The same for models, whose operators the full engine lists.
   models ? [ ],
+  # Reads models in ONNX Runtime's own form alone, and knows no schemas of operators.
+  minimal ? false,
   # Link-time optimization; for "shared" alone, since an archive of bytecode suits one compiler only.
   lto ? false,
   # At most so many compilers at once: those of CUDA take 1 to 3 GiB each, for a few files 8. null leaves it to Nix.
@@ -41,11 +43,10 @@ let
   toolkit = import ./cuda.nix { inherit lib cudaPackages release; };
   stdenv = if cuda then toolkit.backendStdenv else pkgs.stdenv;
 
+  preparedModels =
+    if models == [ ] then null else import ./prepared-models.nix { inherit pkgs version models; };
   operators =
-    if models == [ ] then
-      requiredOperators
-    else
-      import ./required-operators.nix { inherit pkgs version models; };
+    if preparedModels == null then requiredOperators else "${preparedModels}/required-operators";
   reduced = operators != null;
   flags =
     import ./flags.nix (
@@ -55,6 +56,7 @@ let
           linkage
           cudaArchitectures
           lto
+          minimal
           reduced
           ;
       }
@@ -82,6 +84,7 @@ assert lib.assertMsg (
 assert lib.assertMsg (
   models == [ ] || requiredOperators == null
 ) "zrt: models and requiredOperators both say which kernels there are: give one";
+assert lib.assertMsg (minimal -> !cuda) "zrt: minimal goes without CUDA";
 assert lib.assertMsg (coreml -> isDarwin) "zrt: CoreML is there on macOS only";
 assert lib.assertMsg (
   lto -> !static && !cuda
@@ -116,6 +119,10 @@ stdenv.mkDerivation (finalAttrs: {
 
   postPatch = ''
     bash ${./check-mirror.sh} cmake/deps.txt ${mirror}
+  ''
+  # Upstream's minimal build leaves the kernels for AVX-512 out.
+  + lib.optionalString minimal ''
+    sed -i 's/!defined(ORT_MINIMAL_BUILD)/1/' onnxruntime/core/mlas/lib/{platform,convsym}.cpp
   '';
 
   # Upstream's own script leaves the other kernels out of the lists of those that are registered.
@@ -201,6 +208,8 @@ stdenv.mkDerivation (finalAttrs: {
         flags
         cudaArchitectures
         models
+        minimal
+        preparedModels
         ;
       # The file with the operators that have kernels; null: all.
       requiredOperators = operators;

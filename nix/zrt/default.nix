@@ -9,8 +9,9 @@
   # The CUDA set and the GPU architectures; see mkOnnxruntime.
   cudaPackages ? pkgs.cudaPackages_13 or null,
   cudaArchitectures ? (import ../pins.nix).cuda.architectures,
-  # Models whose operators are the only ones with kernels; see mkOnnxruntime.
+  # Models whose operators are the only ones with kernels, and whether the engine is a minimal one; see mkOnnxruntime.
   models ? [ ],
+  minimal ? false,
   # The interpreter to build for.
   python ? pkgs.python3,
   # The result of mkOnnxruntime, or another package with the same passthru (onnxruntime-bin).
@@ -22,6 +23,7 @@
       cudaPackages
       cudaArchitectures
       models
+      minimal
       ;
   },
   # Runs the tests that need neither the official binding nor a GPU; they need more kernels than some models do.
@@ -91,14 +93,23 @@ python.pkgs.buildPythonPackage {
   + lib.optionalString (requiredOperators != null) ''
     cp ${requiredOperators} ${native}/required-operators
   ''
-  # The engine has what its models need at each level of optimization: they load, and the list stays the same.
-  + lib.optionalString ((onnxruntime.models or [ ]) != [ ]) ''
-    for model in ${lib.escapeShellArgs (map (model: "${model}") onnxruntime.models)}; do
-      "$out/bin/zrt" compile "$model" needed --required-operators --overwrite
-      cat needed >>"$TMPDIR/needed-by-all"
-    done
-    cmp "$TMPDIR/needed-by-all" ${native}/required-operators
-  '';
+  + lib.optionalString ((onnxruntime.preparedModels or null) != null) (
+    if onnxruntime.minimal then
+      ''
+        for model in ${onnxruntime.preparedModels}/*.ort; do
+          "$out/bin/zrt" inspect "$model"
+        done
+      ''
+    else
+      # The engine has what its models need at each level of optimization: they load, and the list stays the same.
+      ''
+        for model in ${lib.escapeShellArgs (map (model: "${model}") onnxruntime.models)}; do
+          "$out/bin/zrt" compile "$model" needed --required-operators --overwrite
+          cat needed >>"$TMPDIR/needed-by-all"
+        done
+        cmp "$TMPDIR/needed-by-all" ${native}/required-operators
+      ''
+  );
 
   # A static core is inside: nothing is left to refer to.
   disallowedReferences = lib.optional (static && !onnxruntime.cuda) onnxruntime;
@@ -106,6 +117,8 @@ python.pkgs.buildPythonPackage {
   passthru = {
     inherit onnxruntime cuda;
     inherit (onnxruntime) providers;
+    # The models in ONNX Runtime's own form, for an engine that is made for them.
+    preparedModels = onnxruntime.preparedModels or null;
   };
 
   meta = {

@@ -10,8 +10,9 @@ from zrt import available_providers, providers
 from zrt._native import library as native
 from zrt._native import library_files
 from zrt._native.library import NEWEST_TESTED, library
-from zrt.environment import cpu_limits, cuda_parts, telemetry
+from zrt.environment import cpu_limits, cuda_parts, devices, telemetry
 from zrt.environment.cuda_parts import Part
+from zrt.errors import NotImplementedByOrtError
 
 
 def test_json_has_all_facts(zrt_json):
@@ -135,6 +136,19 @@ def test_list_of_operators_is_that_of_a_core_built_in(zrt_json, monkeypatch, tmp
     monkeypatch.setattr(native, "_library", replace(library(), path="/a/libonnxruntime.so"))
     monkeypatch.setattr(library_files, "_REQUIRED_OPERATORS", str(tmp_path))
     assert zrt_json("info")["required_operators"] is None
+
+
+def test_library_that_cannot_list_devices_has_none(zrt, zrt_json, monkeypatch):
+    """A minimal build of ONNX Runtime."""
+
+    def refuse():
+        raise NotImplementedByOrtError("GetNumHardwareDevices is not available in minimal build")
+
+    monkeypatch.setattr(devices, "hardware_devices", refuse)
+    monkeypatch.setattr(devices, "ep_devices", refuse)
+    document = zrt_json("info")
+    assert document["hardware"] == document["devices"] == []
+    assert "CPUExecutionProvider" in zrt("info")
 
 
 def test_library_without_cuda_needs_no_parts(zrt_json, zrt):

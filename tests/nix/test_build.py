@@ -95,6 +95,15 @@ class TestRecipe:
           archive(${name})
         endforeach()
         if(onnxruntime_REDUCED_OPS_BUILD)
+          if(NOT onnxruntime_MINIMAL_BUILD OR onnxruntime_DISABLE_EXCEPTIONS)
+            message(FATAL_ERROR "not the options of a minimal build")
+          endif()
+          foreach(name platform convsym)
+            file(READ ../onnxruntime/core/mlas/lib/${name}.cpp text)
+            if(text MATCHES MINIMAL)
+              message(FATAL_ERROR "no kernels for AVX-512: ${text}")
+            endif()
+          endforeach()
           file(READ ${CMAKE_BINARY_DIR}/chosen chosen)
           file(WRITE ${CMAKE_BINARY_DIR}/chosen.h "/* ${chosen} */\n")
           install(FILES ${CMAKE_BINARY_DIR}/chosen.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxruntime)
@@ -106,6 +115,8 @@ class TestRecipe:
         install(FILES ../LICENSE DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig RENAME libonnxruntime.pc)
         install(FILES ../LICENSE DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/onnxruntime)
     """
+
+    KERNELS = ("onnxruntime/core/mlas/lib/platform.cpp", "onnxruntime/core/mlas/lib/convsym.cpp")
 
     # In the place of upstream's script: keeps the list of operators for the build.
     REDUCE = """
@@ -153,6 +164,7 @@ pathlib.Path(folder, "chosen").write_text(pathlib.Path(operators).read_text())
             files = {
                 "tools/ci_build/reduce_op_kernels.py": cls.REDUCE,
                 "cmake/CMakeLists.txt": cls.CMAKE,
+                **dict.fromkeys(cls.KERNELS, "#if !defined(ORT_MINIMAL_BUILD)\nfor AVX-512\n#endif\n"),
                 "cmake/deps.txt": "".join(rows),
                 "cmake/provider.cu": cls.PROVIDER,
                 "cmake/kernel.S": ".globl kernel\nkernel:\n  ret\n",
@@ -185,6 +197,7 @@ pathlib.Path(folder, "chosen").write_text(pathlib.Path(operators).read_text())
           import (nix + /onnxruntime) {
             inherit pkgs;
             requiredOperators = builtins.toFile "operators" "ai.onnx;17;Conv,Relu";
+            minimal = true;
           }
         """)
         assert done.returncode == 0, done.stderr
@@ -307,21 +320,25 @@ class TestRequiredOperators:
     ENGINE = """
         engine = import (nix + /onnxruntime) { inherit pkgs; prebuilt = true; };
         digits = builtins.dirOf nix + "/zrt/models/digits.onnx";
-        models = [ digits "${digits}" ];
-        operators = import (nix + /onnxruntime/required-operators.nix) {
+        models = [ digits (pkgs.runCommand "copy" { } "mkdir $out; cp ${digits} $out/copy.onnx" + "/copy.onnx") ];
+        preparedModels = import (nix + /onnxruntime/prepared-models.nix) {
           inherit pkgs models;
           zrt = import (nix + /zrt) { inherit pkgs; doCheck = false; onnxruntime = engine; };
         };
+        operators = "${preparedModels}/required-operators";
         zrt = requiredOperators: import (nix + /zrt) {
           inherit pkgs;
-          onnxruntime = engine // { inherit models requiredOperators; };
+          onnxruntime = engine // { inherit models preparedModels requiredOperators minimal; };
         };
+        minimal = false;
     """
 
     def test_operators_of_models_are_listed(self, builder: Any) -> None:
-        done = builder.build_expression(f"let {self.ENGINE} in operators")
+        done = builder.build_expression(f"let {self.ENGINE} in preparedModels")
         assert done.returncode == 0, done.stderr
-        listed = builder.plain("store", "cat", done.stdout.strip())
+        path = done.stdout.strip()
+        assert {"./copy.ort", "./digits.ort"} < set(builder.plain("store", "ls", "--recursive", path).split())
+        listed = builder.plain("store", "cat", f"{path}/required-operators")
         assert "ai.onnx;17;Conv,Flatten,Gemm,MaxPool,Relu,Softmax\n" in listed
         assert len(re.findall("^# The operators", listed, re.MULTILINE)) == 2
 
@@ -353,6 +370,12 @@ class TestRequiredOperators:
         classes = builder.plain("store", "cat", done.stdout.strip()).split()
         assert len(classes) == 360
         assert classes[:1] == ["3"]
+
+    def test_package_for_a_minimal_engine_loads_its_models(self, builder: Any) -> None:
+        expression = f"let {self.ENGINE} in zrt operators".replace("minimal = false", "minimal = true")
+        done = builder.build_expression(expression)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"model +/nix/store/\w+-prepared-models/digits.ort", done.stderr)
 
     def test_list_that_lacks_an_operator_of_a_model_is_refused(self, builder: Any) -> None:
         done = builder.build_expression(

@@ -163,6 +163,7 @@ class TestOnnxruntime:
         ('linkage = "dynamic";', "linkage must be one of static, shared"),
         ("coreml = true;", "CoreML is there on macOS only"),
         ("lto = true;", "lto goes with linkage"),
+        ("minimal = true; cuda = true;", "minimal goes without CUDA"),
         ("models = [ ./m ]; requiredOperators = ./o;", "models and requiredOperators both say which kernels there are"),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from zrt.cli import common
 from zrt.cli.options import Option
 from zrt.cli.units import plural
 from zrt.environment import cpu_limits, cuda_parts, devices, telemetry
+from zrt.errors import NotImplementedByOrtError
 
 if TYPE_CHECKING:
     from zrt.cli.terminal import Page
@@ -54,8 +56,8 @@ def describe() -> dict[str, Any]:
         },
         "providers": {name: {"usable": reason is None, "reason": reason} for name, reason in reasons.items()},
         "cuda": asdict(cuda_parts.search()) if providers.CUDA.name in reasons else None,
-        "hardware": [_hardware(device) for device in devices.hardware_devices()],
-        "devices": [_device(device) for device in devices.ep_devices()],
+        "hardware": [_hardware(device) for device in _listed(devices.hardware_devices)],
+        "devices": [_device(device) for device in _listed(devices.ep_devices)],
         "machine": asdict(machine.describe()),
         "threads": {
             "affinity": cpu_limits.affinity(),
@@ -64,6 +66,14 @@ def describe() -> dict[str, Any]:
             "session": cpu_limits.pool_threads() or None,
         },
     }
+
+
+def _listed(devices: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The devices; none for a minimal build of ONNX Runtime, which cannot list them."""
+    try:
+        return devices()
+    except NotImplementedByOrtError:
+        return ()
 
 
 def _hardware(device: devices.HardwareDevice) -> dict[str, Any]:

@@ -58,6 +58,13 @@ rec {
   subtractLists = taken: builtins.filter (value: !(elem value taken));
 
   concatMapStrings = make: values: concatStringsSep "" (map make values);
+  removeSuffix =
+    suffix: text:
+    if hasSuffix suffix text then
+      substring 0 (stringLength text - stringLength suffix) text
+    else
+      text;
+
   removePrefix =
     prefix: text:
     if hasPrefix prefix text then substring (stringLength prefix) (stringLength text) text else text;
