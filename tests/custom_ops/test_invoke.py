@@ -1,7 +1,8 @@
 """Standard operators called from custom ones."""
 
 import gc
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import zrt
 from tests.custom_ops.support import ONE, Op, X, build, load, options
 from zrt.custom_ops import KernelContext, KernelInfo
 from zrt.custom_ops import Op as Standard
+from zrt.custom_ops.node import Attr
 from zrt.errors import CallbackError, ClosedError, Error
 
 F = "float32"
@@ -57,6 +59,37 @@ def test_invoke() -> None:
     assert np.array_equal(call(make_add, add), X + 10)
 
 
+def gru(info: KernelInfo, outputs: Sequence[Any]) -> Standard:
+    texts = {"direction": "forward", "activations": ["Sigmoid", "Tanh"]}
+    numbers = {"hidden_size": 2, "layout": 0, "linear_before_reset": 0}
+    types = {"T": F, "T1": "int32"}
+    return Standard(info, "GRU", [F, F, F], outputs, version=14, types=types, attributes=texts | numbers)
+
+
+def test_texts_of_attributes_live_until_onnx_runtime_has_read_them() -> None:
+    # An operator that refuses each other direction.
+    for _ in range(20):
+        call(lambda info: gru(info, [F, F]), lambda *_: None)
+
+
+@pytest.mark.parametrize("outputs", [[F, F], [F, None], [F]], ids=str)
+def test_last_outputs_may_be_left_out(outputs: list[Any]) -> None:
+    def work(context: KernelContext, op: Standard) -> Any:
+        arrays = [np.empty((3, 1, 1, 2), np.float32), np.empty((1, 1, 2), np.float32)]
+        places = [None if kind is None else array for kind, array in zip(outputs, arrays, strict=False)]
+        weights = np.ones((1, 6, 2), np.float32)
+        op.invoke(context, [np.ones((3, 1, 2), np.float32), weights, weights], places)
+        return arrays[0]
+
+    result = call(lambda info: gru(info, outputs), work)
+    assert result[-1].tolist() == call(lambda info: gru(info, outputs), work)[-1].tolist()
+    assert 0 < result.min() < result.max() < 1
+
+
+def test_output_left_out_before_others_is_refused() -> None:
+    assert "output 0 is left out before others" in refused(lambda info: gru(info, [None, F]))
+
+
 def test_attributes_of_each_kind() -> None:
     def gemm(info: KernelInfo) -> Any:
         # ONNX Runtime does not fill in ONNX's defaults.
@@ -84,6 +117,56 @@ def test_attributes_of_each_kind() -> None:
     call(gemm, work)
 
 
+def test_kernel_gets_the_text_of_an_attribute() -> None:
+    """GRU reads its direction and its functions when it is made, and would refuse other texts."""
+    x, w, r = (
+        np.random.default_rng(0).standard_normal(shape, np.float32) for shape in ((3, 1, 2), (1, 6, 2), (1, 6, 2))
+    )
+
+    def gru(direction: str) -> Callable[[KernelInfo], Any]:
+        attributes = {
+            "hidden_size": 2, "direction": direction, "layout": 0, "linear_before_reset": 0,
+            "activations": ["Sigmoid", "Tanh"],
+        }  # fmt: skip
+        types = {"T": F, "T1": "int32"}
+        return lambda info: Standard(info, "GRU", [F] * 3, [None, F], version=14, types=types, attributes=attributes)
+
+    def last(x: Any) -> Callable[[KernelContext, Any], Any]:
+        def work(context: KernelContext, op: Standard) -> Any:
+            out = np.empty((1, 1, 2), np.float32)
+            op.invoke(context, [x, w, r], [None, out])
+            return out
+
+        return work
+
+    for _ in range(10):
+        forward, back = call(gru("forward"), last(x)), call(gru("reverse"), last(np.ascontiguousarray(x[::-1])))
+        np.testing.assert_allclose(forward, back, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.array(1), "UnsupportedError: attribute 'a'"),
+        (1e300, "ArgumentError: attribute 'a': 1e+300 is larger than any float32"),
+        ([1.5, -(10**400)], "ArgumentError: attribute 'a': -1000"),
+        (np.float64(-1e300), "ArgumentError: attribute 'a'"),
+        ([1.5, np.longdouble("1e4000")], "ArgumentError: attribute 'a'"),
+        (2**63, "ArgumentError: attribute 'a'"),
+    ],
+)
+def test_value_that_no_attribute_holds_is_refused(value: Any, message: str) -> None:
+    assert message in refused(
+        lambda info: Standard(info, "Relu", [F], [F], version=14, types={"T": F}, attributes={"a": value})
+    )
+
+
+def test_float_attributes_are_the_nearest_float32() -> None:
+    values = [0.1, 2**100, np.float16(1.5), np.int64(3), -math.inf, np.finfo(np.float32).max]
+    assert Attr.of("a", values).values == [float(np.float32(value)) for value in (0.1, 2.0**100, *values[2:])]
+    assert math.isnan(Attr.of("a", math.nan).values[0])
+
+
 def test_invalid_operators_are_refused() -> None:
     def standard(*arguments: Any, **keywords: Any) -> Callable[[KernelInfo], Any]:
         return lambda info: Standard(info, *arguments, **{"version": 14, "types": {"T": F}, **keywords})
@@ -95,6 +178,12 @@ def test_invalid_operators_are_refused() -> None:
     assert "any number of inputs" in refused(standard("Sum", [F, F], [F], version=13))
     assert "Transpose" in refused(standard("Transpose", [F], [F], version=13, attributes={"perm": 5}))
     assert "blocksize" in refused(standard("DepthToSpace", [F], [F], version=13))
+    for value in (1e300, 10**400, [1.5, 10**400]):
+        assert "'alpha': " in refused(standard("Elu", [F], [F], version=6, attributes={"alpha": value}))
+    for value in (np.array(1), np.ones((2, 2))):
+        assert "UnsupportedError: attribute 'alpha'" in refused(
+            standard("Elu", [F], [F], version=6, attributes={"alpha": value})
+        )
     assert "UnsupportedError: attribute 'a'" in refused(standard("Relu", [F], [F], attributes={"a": object()}))
     assert "UnsupportedError: attribute 'a'" in refused(standard("Relu", [F], [F], attributes={"a": []}))
     assert "types" in refused(standard("Relu", [F], [F], types=5))

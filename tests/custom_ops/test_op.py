@@ -1,5 +1,7 @@
 """Declarations of custom operators: types, ports, attributes, versions, shared memory."""
 
+import re
+import re
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +12,7 @@ from onnx import helper
 import zrt
 from tests.custom_ops.support import DOMAIN, ONE, TWO, Add, Op, X, build, caused_by, load, one_node, options
 from zrt.custom_ops import Attribute, CustomOp, Input, KernelContext, KernelInfo, Output, ShapeContext
+from zrt.custom_ops.declare import kind_name
 from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error
 from zrt.types import ElementType
 
@@ -180,6 +183,79 @@ def test_aliases() -> None:
     assert op.shared == [True, False]
 
 
+class Same(CustomOp):
+    inputs = outputs = ("string",)
+    aliases: ClassVar = {0: 0}
+
+    def compute(self, context: KernelContext) -> None:
+        y = context.output(0, context.inputs[0].shape)
+        assert not y.flags.writeable
+        assert y.tolist() == context.inputs[0].tolist()
+
+
+def test_aliases_of_strings() -> None:
+    text = "a = Identity(x) b = test.ops.Same(a) c = test.ops.Same(b) y = StringConcat(c, c)"
+    session = load(f"(string[n] x) => (string[n] y) {{ {text} }}", Same())
+    assert session.run([np.array(["a", "b"], object)])[0].tolist() == ["aa", "bb"]
+
+
+def test_alias_of_an_absent_input_raises() -> None:
+    class Aliasing(CustomOp):
+        inputs = (Input(dtype=np.float32, optional=True),)
+        outputs = (np.float32,)
+        aliases: ClassVar = {0: 0}
+
+        def compute(self, context: KernelContext) -> None:
+            context.output(0, (0,))
+
+    session = one_node(Aliasing(), [], ["y"], onnx.TensorProto.FLOAT, 0)
+    with caused_by(ArgumentError, "output 'y' aliases input 0, which the node does not have"):
+        session.run([])
+
+
+class Copied(CustomOp):
+    inputs = (str,)
+    outputs = (str,)
+
+    def compute(self, context: KernelContext) -> None:
+        (x,) = context.inputs
+        context.output(0, x.shape)[...] = x
+
+
+class Rows(Copied):
+    aliases: ClassVar = {0: 0}
+
+    def compute(self, context: KernelContext) -> None:
+        y = context.output(0, (2, 1))
+        assert y.tolist() == [["a"], ["ç"]]
+        assert not y.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "nodes", ["y = test.ops.Rows(x)", "a = test.ops.Copied(x) b = test.ops.Rows(a) y = Identity(b)"]
+)
+def test_aliases_of_strings(nodes: str) -> None:
+    """`compute` only calls `output`, whether ONNX Runtime copies the strings or not."""
+    session = load(f"(string[n] x) => (string[n, m] y) {{ {nodes} }}", Copied(), Rows())
+    assert session.run([["a", "ç"]])[0].tolist() == [["a"], ["ç"]]
+
+
+@pytest.mark.parametrize("inputs", [["x"], ["x", "", "x"]])
+def test_alias_of_an_absent_input_raises(inputs: list[str]) -> None:
+    maybe = Input(dtype=np.float32, optional=True)
+
+    class Aliasing(CustomOp):
+        inputs = (np.float32, maybe, maybe)
+        outputs = (np.float32,)
+        aliases: ClassVar = {1: 0}
+
+        def compute(self, context: KernelContext) -> None:
+            context.output(0, (4,))
+
+    with caused_by(ArgumentError, "the input that output 0 aliases is absent"):
+        one_node(Aliasing(), inputs, ["y"], onnx.TensorProto.FLOAT, 4).run([X])
+
+
 class Scale(Op):
     name = "Op"
     attributes: ClassVar = {
@@ -216,6 +292,78 @@ def test_missing_attribute_or_wrong_kind_raises() -> None:
         load(ONE, Scale())
     with caused_by(DTypeError, r"'count' is of kind float in the model, expected int"):
         load("(float[n] x) => (float[n] y) { y = test.ops.Op<factor = 2.0, count = 1.0>(x) }", Scale())
+
+
+@pytest.mark.parametrize("kind", [int, float, str, list[int], list[float], list[str], np.ndarray], ids=str)
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (1, "int"),
+        (1.5, "float"),
+        ("s", "str"),
+        ([1], "list[int]"),
+        ([1.5], "list[float]"),
+        (["s"], "list[str]"),
+        (onnx.numpy_helper.from_array(np.eye(2)), "numpy.ndarray"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_attribute_of_another_kind_is_refused(kind: Any, value: Any, name: str) -> None:
+    class Taking(Op):
+        name = "Op"
+        attributes: ClassVar = {"a": kind}
+
+        def compute(self, context: KernelContext) -> None:
+            pass
+
+    model = build(ONE)
+    model.graph.node[0].attribute.append(helper.make_attribute("a", value))
+    expected = getattr(kind, "__name__", "") if isinstance(kind, type) and kind is not np.ndarray else str(kind)
+    if {expected, kind} & {name} or (kind is np.ndarray and name == "numpy.ndarray"):
+        zrt.Session(model, options([Taking()]))
+    else:
+        with caused_by(DTypeError, f"'a' is of kind {re.escape(name)} in the model"):
+            zrt.Session(model, options([Taking()]))
+
+
+_GRAPH = helper.make_graph([], "g", [], [])
+# For each kind of attribute a value, and its name in messages.
+VALUES: list[tuple[Any, str]] = [
+    (1, "kind int"), (1.5, "kind float"), ("s", "kind str"), ("", "kind str"), ([1], "kind list[int]"),
+    ([1.5], "kind list[float]"), (["", "s"], "kind list[str]"),
+    (onnx.numpy_helper.from_array(np.zeros((0, 2), np.float32)), "kind numpy.ndarray"), (_GRAPH, "another kind"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", Attribute.KINDS, ids=kind_name)
+def test_attribute_of_any_other_kind_raises(kind: Any) -> None:
+    class Declares(Op):
+        attributes: ClassVar = {"a": Attribute(kind, None)}
+
+    op = Declares()
+    for value, name in VALUES:
+        # ONNX Runtime reads a graph as an empty list.
+        if name == f"kind {kind_name(kind)}" or (value is _GRAPH and kind in (list[int], list[float], list[str])):
+            continue
+        model = build(ONE)
+        model.graph.node[0].attribute.append(helper.make_attribute("a", value))
+        with caused_by(DTypeError, f"'a' is of {re.escape(name)} in the model, expected {re.escape(kind_name(kind))}"):
+            zrt.Session(model, options([op]))
+
+
+@pytest.mark.parametrize("kind", [list[int], list[float], list[str]], ids=kind_name)
+def test_empty_list_attribute(kind: Any) -> None:
+    class Declares(Op):
+        attributes: ClassVar = {"a": kind}
+
+        def create(self, info: KernelInfo) -> Any:
+            assert info.attributes["a"] == []
+
+    model = build(ONE)
+    name = {int: "INTS", float: "FLOATS", str: "STRINGS"}[kind.__args__[0]]
+    of = onnx.AttributeProto.AttributeType.Value(name)
+    model.graph.node[0].attribute.append(helper.make_attribute("a", [], attr_type=of))
+    zrt.Session(model, options([Declares()]))
 
 
 def test_versions() -> None:

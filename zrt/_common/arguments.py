@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import re
@@ -16,6 +17,7 @@ from zrt.errors import ArgumentError, DTypeError
 Choice = TypeVar("Choice", bound=IntEnum)
 
 INT32_MAX = 2**31 - 1
+FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 
 # The most characters that an error message shows of one object.
 LONGEST = 80
@@ -77,6 +79,17 @@ def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> in
     number = operator.index(value)
     if not low <= number <= high:
         raise ArgumentError(f"{subject}: {shown(number)} is not between {low} and {high}")
+    return number
+
+
+def as_float32(value: Any) -> float:
+    """A number that a float32 can hold; infinity can be held."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = None
+    if number is None or FLOAT32_MAX < abs(number) < math.inf:
+        raise ArgumentError(f"{shown(value)} is larger than any float32")
     return number
 
 

@@ -158,7 +158,7 @@ class KernelContext(CallScoped):
                 return None
             aliased = self._kernel.aliased
             if index in aliased:
-                return self._aliased(index, tensor, self._tensors[aliased[index]])
+                return self._aliased(index, tensor, aliased[index])
             return self._view("output", index, tensor, True)
 
     def _refused(self, error: Error, index: int, dims: tuple[int, ...]) -> Error:
@@ -168,16 +168,23 @@ class KernelContext(CallScoped):
             return ShapeError(f"output {name!r} of shape {list(dims)}: {error}")
         return status.about(f"output {name!r} of shape {list(dims)}", error)
 
-    def _aliased(self, index: int, tensor: Any, source: Any) -> Any:
+    def _aliased(self, index: int, tensor: Any, position: int) -> Any:
+        source = self._tensors[position] if position < self._input_count else None
+        if source is None or not source.element_type:
+            name = self.info.output_names[index]
+            raise ArgumentError(f"output {name!r} aliases input {position}, which the node does not have")
         if tensor.data != source.data:
             # ORT gives a model output its own memory: copy the input there.
             if tensor.count != source.count:
                 raise ShapeError(f"output {index} has {tensor.count} elements, and the input that it is {source.count}")
             view = self._view("output", index, tensor, True)
             if isinstance(view, np.ndarray):
-                view[...] = self.inputs[self._kernel.aliased[index]].reshape(view.shape)
+                view[...] = self.inputs[position].reshape(view.shape)
                 view.setflags(write=False)
             return view
+        if tensor.element_type == STRING:
+            # The strings are there already: none is written after the call.
+            return self.inputs[position].reshape(unpack(tensor.shape, tensor.rank) if tensor.rank else ())
         return self._view("output", index, tensor, False)
 
     def _view(self, role: str, index: int, tensor: Any, writeable: bool) -> Any:

@@ -73,28 +73,39 @@ def _other_kind(info: Any, name: str, kind: Any) -> Any:
     for other in Attribute.KINDS:
         if other != kind:
             try:
-                _read(info, name, other)
+                value = _read(info, name, other)
             except Error:
                 continue
-            return other
+            if not _is_empty(value):
+                return other
     return None
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether it is an empty list: ORT gives one for each attribute that is no such list."""
+    return isinstance(value, list) and not value
 
 
 def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> Mapping[str, Any]:
     """The declared attributes of a node, each with its value or its default."""
     values = {}
     for name, attribute in declared.items():
+        missing = None
         try:
             values[name] = _read(info, name, attribute.kind)
         except Error as error:
-            other = _other_kind(info, name, attribute.kind)
-            if other is not None:
-                raise DTypeError(
-                    f"{node}: attribute {name!r} is of kind {kind_name(other)} in the model, expected "
-                    f"{kind_name(attribute.kind)}"
-                ) from None
+            missing = error
+        if missing is None and not _is_empty(values[name]):
+            continue
+        other = _other_kind(info, name, attribute.kind)
+        if other is not None:
+            raise DTypeError(
+                f"{node}: attribute {name!r} is of kind {kind_name(other)} in the model, expected "
+                f"{kind_name(attribute.kind)}"
+            )
+        if missing is not None:
             if attribute.default is REQUIRED:
-                raise ArgumentError(f"{node} needs the attribute {name!r}: {error}") from error
+                raise ArgumentError(f"{node} needs the attribute {name!r}: {missing}") from missing
             values[name] = attribute.default
     return MappingProxyType(values)
 

@@ -46,9 +46,9 @@ class Op(Owner):
     """A standard operator's kernel, made in a custom operator's `create` and called in its `compute`.
 
     `domain` and `version` name the operator's opset. `inputs` and `outputs` list the element types, None for an
-    optional one that is left out. `types` maps each of the operator's type constraints to an element type
-    (``{"T": "float32"}``). `attributes` are ints, floats, strings and lists of them. Give all of them: ONNX Runtime
-    fills in no defaults here, and many kernels need every attribute.
+    optional one that is left out: of outputs only the last ones can be. `types` maps each of the operator's type
+    constraints to an element type (``{"T": "float32"}``). `attributes` are ints, floats, strings and lists of them.
+    Give all of them: ONNX Runtime fills in no defaults here, and many kernels need every attribute.
 
     ONNX Runtime does not check such a kernel as it checks a model's nodes, so zrt loads a model of this one node
     first. `UnsupportedError` is raised for variadic operators (Concat, Sum), whose kernel would see only the first
@@ -57,7 +57,7 @@ class Op(Owner):
     An `Op` belongs to the kernel that it was made for, and is released with it.
     """
 
-    __slots__ = ("_attributes", "_domain", "_inferred", "_info", "_version", "inputs", "name", "outputs")
+    __slots__ = ("_attributes", "_domain", "_inferred", "_info", "_version", "_written", "inputs", "name", "outputs")
 
     name: str
     """The operator's name."""
@@ -88,6 +88,7 @@ class Op(Owner):
         label = text(name, "name")
         self.name, self._domain, self._version = name, domain, integer(version, "version", 1)
         self.inputs, self.outputs = _types(inputs, f"{name}, inputs"), _types(outputs, f"{name}, outputs")
+        self._written = _written(self.outputs, f"{name}, output")
         self._attributes = [Attr.of(key, value) for key, value in (attributes or {}).items()]
         self._info = info
         self._inferred: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
@@ -114,7 +115,7 @@ class Op(Owner):
                 new_array("const OrtOpAttr *", [each.pointer for each in handles]),
                 len(handles),
                 len(self.inputs),
-                len(self.outputs),
+                self._written,
                 ffi.addressof(block, "op"),
             )
         )
@@ -188,13 +189,23 @@ class Op(Owner):
             if place.shape != shape:
                 raise ShapeError(f"{self.name}, output {index}: expected shape {list(shape)}, got {list(place.shape)}")
         sources, targets = _pointers(fed), _pointers(places)
-        status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, len(places)))
+        status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, self._written))
 
 
 def _types(types: Any, subject: str) -> tuple[ElementType | None, ...]:
     if isinstance(types, str) or not isinstance(types, Sequence):
         raise wrong_type(subject, "a list of element types", types)
     return tuple(None if each is None else ElementType.of(each) for each in types)
+
+
+def _written(outputs: tuple[ElementType | None, ...], subject: str) -> int:
+    """How many outputs a kernel may write: up to the last that is wanted. It writes all of these."""
+    count = max((index + 1 for index, kind in enumerate(outputs) if kind is not None), default=0)
+    if None in outputs[:count]:
+        raise UnsupportedError(
+            f"{subject} {outputs.index(None)} is left out before others: ONNX Runtime writes it, so give it a type"
+        )
+    return count
 
 
 def _values(arrays: Any, types: tuple[ElementType | None, ...], subject: str) -> list[Value | None]:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zrt._common import one_node
-from zrt._common.arguments import integer, shown, text
+from zrt._common.arguments import as_float32, integer, shown, text
 from zrt._common.onnx_fields import Attribute, AttributeType
 from zrt._native import lib
 from zrt._native.cdata import new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import UnsupportedError
+from zrt.errors import ArgumentError, UnsupportedError
 
 
 class Attr(NamedTuple):
@@ -30,13 +30,17 @@ class Attr(NamedTuple):
         """An attribute, whose kind follows from the value."""
         subject = f"attribute {name!r}"
         text(name, subject)
-        is_list = isinstance(value, (list, tuple, np.ndarray))
+        is_list = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
         items = list(value) if is_list else [value]
         if items and all(isinstance(item, (bool, int, np.integer)) for item in items):
             whole = [integer(int(item), subject, -(2**63), 2**63 - 1) for item in items]
             return cls(name, lib.ORT_OP_ATTR_INT, whole, is_list)
         if items and all(isinstance(item, (float, int, np.floating, np.integer)) for item in items):
-            return cls(name, lib.ORT_OP_ATTR_FLOAT, [float(np.float32(item)) for item in items], is_list)
+            try:
+                floats = [float(np.float32(as_float32(item))) for item in items]
+            except ArgumentError as error:
+                raise ArgumentError(f"{subject}: {error}") from None
+            return cls(name, lib.ORT_OP_ATTR_FLOAT, floats, is_list)
         if items and all(isinstance(item, str) for item in items):
             for item in items:
                 text(item, subject)
@@ -47,9 +51,9 @@ class Attr(NamedTuple):
         """A new ``OrtOpAttr``."""
         table, count = api(), len(self.values)
         if self.kind == lib.ORT_OP_ATTR_STRING:
-            data = strings(self.values)
-            if not self.is_list:
-                data, count = data[0], len(self.values[0].encode())
+            # The array owns the characters, which `data` may only point to.
+            owner = strings(self.values)
+            data, count = (owner, count) if self.is_list else (owner[0], len(self.values[0].encode()))
         else:
             data = new_array("int64_t" if self.kind == lib.ORT_OP_ATTR_INT else "float", self.values)
         # In OrtOpAttrType the kind of a list follows that of its elements.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import shown
+from zrt._common.arguments import as_float32, shown
 from zrt.errors import ArgumentError, DTypeError
 from zrt.graph import types
 from zrt.graph.model_proto import package
@@ -18,7 +17,6 @@ from zrt.types import ElementType
 _Kind: TypeAlias = "tuple[str, Any, Callable[[Any], Any] | None]"
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-_LARGEST = float(np.finfo(np.float32).max)
 
 # The kinds of a single value. The kind of a list of them has the same name with an S behind it.
 _WORDS = {
@@ -70,7 +68,7 @@ def _kinds() -> tuple[_Kind, ...]:
     onnx = package()
     return (
         ("INT", (int, np.integer, np.bool_), _int),
-        ("FLOAT", (float, np.floating), _float),
+        ("FLOAT", (float, np.floating), as_float32),
         ("STRING", (str, bytes), utf8),
         ("TENSOR", (np.ndarray, onnx.TensorProto), tensor),
         ("GRAPH", onnx.GraphProto, None),
@@ -85,7 +83,7 @@ def _content(value: Any, wanted: str, kinds: tuple[_Kind, ...]) -> Any:
     if wanted == "TENSOR":
         return tensor(value)
     if wanted == "FLOAT" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return _float(value)
+        return as_float32(value)
     for kind, classes, convert in kinds:
         if isinstance(value, classes) and wanted in ("", kind):
             return value if convert is None else convert(value)
@@ -99,14 +97,3 @@ def _int(value: Any) -> int:
     if not _LEAST <= int(value) <= _MOST:
         raise ArgumentError(f"{value} is not between {_LEAST} and {_MOST}")
     return int(value)
-
-
-def _float(value: Any) -> float:
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    infinite = isinstance(value, (float, np.floating)) and math.isinf(value)
-    if abs(number) > _LARGEST and not infinite:
-        raise ArgumentError(f"{shown(value)} is larger than any float32")
-    return number
