@@ -169,10 +169,21 @@ class TestProviders:
         assert runtime == {}
         assert most == 8
 
-    def test_of_a_delegate_that_raises_do_not_load(self, options, load) -> None:
+    @pytest.mark.parametrize("fallback", [0, 1])
+    def test_of_a_delegate_that_raises_do_not_load(self, ort, state, options, fallback) -> None:
         options.set_provider_selection_policy_delegate(lambda *arguments: 1 // 0)
-        with pytest.raises(Exception, match="ZeroDivisionError"):
-            load(providers=None)
+        with pytest.raises(state.Fail, match="ZeroDivisionError"):
+            ort.InferenceSession(models.weighted(), options, enable_fallback=fallback)
+
+
+@pytest.mark.parametrize("fallback", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "value"), [("q", np.ones(4, np.float32)), ("w", np.ones(64)), ("w", np.ones(5, np.float32))], ids=str
+)
+def test_weights_that_do_not_fit_fail(ort, state, options, tmp_path, fallback, name, value) -> None:
+    options.add_external_initializers([name], [ort.OrtValue.ortvalue_from_numpy(value)])
+    with pytest.raises(state.Fail):
+        ort.InferenceSession(outside(tmp_path), options, enable_fallback=fallback)
 
 
 class TestRuns:

@@ -87,6 +87,7 @@ def test_duplicate_provider_is_ignored_with_a_warning(ort: Any) -> None:
 WRONG = [
     ({CPU}, None, "'providers' should be a sequence."),
     ([1], None, "'providers' values must be either strings or (string, dict) tuples."),
+    ([[CPU, {}]], None, "'providers' values must be either strings or (string, dict) tuples."),
     ([(CPU, {}, 1)], None, "'providers' values must be either strings or (string, dict) tuples."),
     ([CPU], [], "'providers' and 'provider_options' should be the same length if both are given."),
     ([CPU], {1}, "'provider_options' should be a sequence."),

@@ -5,6 +5,7 @@ import copy
 import gc
 import inspect
 import json
+import os
 import pickle
 import queue
 import re
@@ -50,6 +51,26 @@ def test_run_returns_the_outputs(add: Any, names: Any) -> None:
     (z,) = add.run(names, FEEDS)
     assert z.dtype == np.float32
     assert z.tolist() == TWOS
+
+
+@pytest.mark.parametrize("feeds", [FEEDS, {"x": [[1.0] * 4], "y": ONES}], ids=["arrays", "lists"])
+@pytest.mark.parametrize(
+    "names",
+    [lambda: {"z"}, lambda: (name for name in ["z"]), lambda: map(str, ["z"]), lambda: {"z": 1}.keys()],
+    ids=["set", "generator", "map", "keys"],
+)
+def test_names_of_outputs_need_no_order(ort: Any, add: Any, names: Any, feeds: Any) -> None:
+    for _ in range(2):
+        assert lists(add.run(names(), feeds)) == [TWOS]
+    values = {name: ort.OrtValue.ortvalue_from_numpy(np.array(feed, np.float32)) for name, feed in feeds.items()}
+    assert add.run_with_ort_values(names(), values)[0].numpy().tolist() == TWOS
+
+
+def test_path_in_bytes_is_a_path(ort: Any, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(model())
+    with os.scandir(os.fsencode(tmp_path)) as entries:
+        [entry] = entries
+        assert lists(ort.InferenceSession(entry).run(None, FEEDS)) == [TWOS]
 
 
 def test_run_without_an_input_raises_value_error(add: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, ItemsView, KeysView, Mapping, ValuesView
+from types import GeneratorType
 from typing import Any, TypeVar
 
 from zrt._common.arguments import wrong_type
@@ -71,8 +72,18 @@ def function(value: Any, subject: str) -> Any:
     return value
 
 
+# Besides sequences, lists may be given as these.
+_LISTED = (set, frozenset, GeneratorType, map, zip, KeysView, ValuesView, ItemsView)
+
+
+def listed(values: Any) -> Any:
+    """A list of a set, a view of a dict or of what can be read once; everything else as it is."""
+    return list(values) if isinstance(values, _LISTED) else values
+
+
 def elements(values: Any, subject: str, convert: Callable[[Any, str], Kind]) -> list[Kind]:
     """The elements of a sequence, each converted; a text is no sequence."""
+    values = listed(values)
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(type(values), "__getitem__"):
         raise wrong_type(subject, "a sequence", values)
     return [convert(value, f"{subject}: an element") for value in values]

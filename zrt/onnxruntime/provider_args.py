@@ -150,7 +150,8 @@ def _pair(provider: Any) -> tuple[str, dict[Any, Any]]:
 
 def _named(providers: Any) -> set[Any]:
     """The names in an argument that is not checked yet."""
-    return {each[0] if isinstance(each, tuple) else each for each in providers or ()}
+    names = [each[0] if isinstance(each, tuple) and each else each for each in providers or ()]
+    return {name for name in names if isinstance(name, str)}
 
 
 def check_rivals(providers: Providers | None) -> None:

@@ -17,7 +17,15 @@ import numpy as np
 # Its names are imported at their first use: many programs need no values, devices and bindings.
 import zrt.onnxruntime as ort
 from zrt._native import ort_messages
-from zrt.errors import ArgumentError, ModelError, OrtError, ProviderError, UnsupportedError
+from zrt.errors import (
+    ArgumentError,
+    CallbackError,
+    DTypeError,
+    ModelError,
+    OrtError,
+    ProviderError,
+    UnsupportedError,
+)
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import conversions, errors, feeds, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg, model_metadata
@@ -210,6 +218,8 @@ class Session:
         and the exceptions of `capi.onnxruntime_pybind11_state`.
         """
         names = output_names or None
+        if names is not None and type(names) is not list:
+            names = output_names = conversions.listed(names)
         try:
             if run_options is None and type(input_feed) is dict:
                 # The first lines of `zrt.Session.run`, without a call of Python.
@@ -451,7 +461,7 @@ class InferenceSession(Session):
         self._model_path: str | None = None
         self._model_bytes: bytes | None = None
         if isinstance(path_or_bytes, (str, os.PathLike)):
-            self._model_path = os.fspath(path_or_bytes)
+            self._model_path = os.fsdecode(path_or_bytes)
             if not self._model_path:
                 raise TypeError("path_or_bytes: the path is empty")
         elif isinstance(path_or_bytes, bytes):
@@ -537,6 +547,8 @@ def _loaded(model: Any, options: SessionOptions, selection: provider_args.Select
             raise errors.translate(error) from error
         except ModelError as error:
             raise _refused(model, error) from error
+        except (ArgumentError, CallbackError, DTypeError) as error:
+            raise errors.failure(1, str(error)) from error
 
 
 def _has_no_threads(options: SessionOptions) -> bool:
