@@ -153,6 +153,31 @@ def test_domain_ai_onnx_is_the_empty_domain() -> None:
     np.testing.assert_array_equal(graph.session(QUIET).run([np.ones((1, 2), np.float32)])[0], [[0.5, 0.5]])
 
 
+@pytest.mark.parametrize("kind", ["initializer", "node"])
+def test_value_hidden_by_one_of_the_subgraph_cannot_be_read(graph: zrt.Graph, kind: str) -> None:
+    inner = graph.subgraph("inner")
+
+    def make(where: zrt.Graph) -> Any:
+        if kind == "initializer":
+            return where.initializer("k", np.ones(4, np.float32))
+        return where.op("Neg", graph.value("x"), outputs="k")
+
+    make(inner)
+    outer = make(graph)
+    with pytest.raises(ArgumentError, match="graph 'inner' has a value 'k' of its own, which hides that of graph"):
+        inner.op("Add", graph.value("x"), outer)
+
+
+def test_negative_sizes_are_open(graph: zrt.Graph) -> None:
+    graph.output(graph.op("Neg", graph.value("x"), outputs="y"), "float32", ("n", 4))
+    proto = graph.to_onnx()
+    for info in (proto.graph.input[0], proto.graph.output[0]):
+        info.type.tensor_type.shape.dim[0].dim_value = -1
+    x = np.ones((2, 4), np.float32)
+    assert zrt.Graph.from_onnx(proto).session(QUIET).run({"x": x})[0].tolist() == (-x).tolist()
+    assert zrt.edit(proto, QUIET).finalize().run({"x": x})[0].tolist() == (-x).tolist()
+
+
 def test_subgraph_reads_values_of_enclosing_graphs(graph: zrt.Graph) -> None:
     x = graph.value("x")
     outer = graph.subgraph("outer")

@@ -11,7 +11,8 @@ import pytest
 
 import zrt
 from tests.graph.conftest import QUIET
-from zrt.errors import BusyError, ClosedError, Error, UnknownNameError
+from tests.support import models
+from zrt.errors import BusyError, ClosedError, Error, ModelError, UnknownNameError
 
 FEEDS = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
 
@@ -115,6 +116,47 @@ def test_error_of_onnx_runtime_closes_the_edit(model: bytes) -> None:
         edit.finalize()
     assert edit.closed
     assert edit.to_onnx().graph.node[-1].op_type == "Nothing"
+
+
+NEGATED_TWICE = models.parsed("(float[n] x) => (float[n] y) { z = Neg(x) y = Neg(z) }")
+X = np.array([1, -2], np.float32)
+
+
+@pytest.mark.parametrize("engine", [None, "onnx"])
+def test_model_without_outputs_is_refused(engine: str | None) -> None:
+    edited = zrt.edit(NEGATED_TWICE, QUIET)
+    edited.remove_output("y")
+    with pytest.raises(ModelError, match="has no outputs"):
+        edited.finalize(engine=engine)
+    edited.output(edited.value("z"), "float32", ("n",))
+    assert edited.finalize().run([X])[0].tolist() == (-X).tolist()
+
+
+def test_last_input_may_become_an_initializer() -> None:
+    edited = zrt.edit(NEGATED_TWICE, QUIET)
+    edited.remove_input("x")
+    edited.initializer("x", X)
+    assert edited.engine.reasons == ("all inputs were removed",)
+    session = edited.finalize()
+    assert session.input_names == ()
+    assert session.run({})[0].tolist() == X.tolist()
+
+
+def test_input_may_get_another_shape() -> None:
+    edited = zrt.edit(NEGATED_TWICE, QUIET)
+    edited.remove_input("x")
+    edited.input("x", "float32", (2,))
+    assert edited.engine.reasons == ("'x' has another type or shape than in the model",)
+    assert edited.finalize().inputs[0].shape == (2,)
+
+
+def test_domain_may_have_an_older_opset_than_onnx_runtime_s() -> None:
+    edited = zrt.edit(NEGATED_TWICE, QUIET)
+    edited.import_opset("ai.onnx.ml", 3)
+    y = edited.op("Binarizer", edited.value("y"), domain="ai.onnx.ml", threshold=0.5, outputs="w")
+    edited.output(y, "float32", ("n",))
+    assert "'ai.onnx.ml' is of another opset in ONNX Runtime" in edited.engine.reasons[0]
+    assert edited.finalize().run([X])[1].tolist() == [1, 0]
 
 
 def test_error_of_zrt_leaves_the_edit_open(model: bytes) -> None:

@@ -487,6 +487,12 @@ class Graph:
                 )
             if value.name not in value.graph._names:
                 raise ArgumentError(f"{where}: value {value.name!r} was removed")
+            nearest = self._handle_of(value.name).graph
+            if nearest is not value.graph:
+                raise ArgumentError(
+                    f"{where}: graph {nearest.name!r} has a value {value.name!r} of its own, which hides that of graph "
+                    f"{value.graph.name!r}"
+                )
             names.append(value.name)
         return names
 

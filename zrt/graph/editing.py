@@ -16,7 +16,7 @@ from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import FailError, UnknownNameError, UnsupportedError
+from zrt.errors import FailError, ModelError, UnknownNameError, UnsupportedError
 from zrt.graph import model_proto
 from zrt.graph.builder import Graph
 from zrt.graph.editor import Assembly, editor_api
@@ -71,11 +71,12 @@ class GraphEdit(Owner, Graph):
             handle = _open_session(source, self._settings, self._lenders, self._kernels)
         self._begin(proto, graph, None)
         self._base_nodes = len(graph.node)
-        self._base_inputs = [info.name for info in graph.input]
-        self._base_outputs = [info.name for info in graph.output]
+        self._base_inputs = _by_name(graph.input)
+        self._base_outputs = _by_name(graph.output)
         self._base_infos = len(graph.value_info)
         self._base_initializers = len(graph.initializer)
         self._base_names = set(self._names)
+        self._base_domains = set(self.opsets)
         self._handle = handle
 
     def opset(self, domain: str = "") -> int:
@@ -103,6 +104,8 @@ class GraphEdit(Owner, Graph):
     def _finalize(self, handle: SessionHandle, wanted: str | None) -> Session:
         self._open()
         model = Graph._finished(self)
+        if not model.graph.output:
+            raise ModelError(f"graph {self.name!r} has no outputs")
         engine = Engine.because(self._reasons(model)).insisted(wanted)
         if engine.name == EDITOR:
             session = self._apply(handle, model)
@@ -121,6 +124,15 @@ class GraphEdit(Owner, Graph):
         if self._options is not None:
             yield from weights_given(self._options)
         yield from refusals(model, self._added(), new, (*inputs, *outputs), self._base_names)
+        if self._base_inputs and not graph.input:
+            yield "all inputs were removed"
+        for before, now in ((self._base_inputs, graph.input), (self._base_outputs, graph.output)):
+            for info in now:
+                if before.get(info.name, info) != info:
+                    yield f"{info.name!r} has another type or shape than in the model"
+        for domain, version in self.opsets.items():
+            if domain not in self._base_domains and self._session_opset(domain) not in (None, version):
+                yield f"domain {domain!r} is of another opset in ONNX Runtime: {self._session_opset(domain)}"
         constants = {tensor.name for tensor in graph.initializer}
         for info in inputs:
             if info.name in constants:
@@ -128,13 +140,21 @@ class GraphEdit(Owner, Graph):
         if len(graph.value_info) > self._base_infos:
             yield "types of intermediate values were declared"
 
+    def _session_opset(self, domain: str) -> int | None:
+        """The version of a domain in the session, which ONNX Runtime cannot change; None where it has none."""
+        if self._handle is None:
+            return None
+        with suppress(UnknownNameError):
+            return self._ask_opset(self._handle, domain.encode())
+        return None
+
     def _added(self) -> Any:
         return self._graph.node[self._base_nodes :]
 
     def _changed(self, graph: Any) -> tuple[list[Any], list[Any]]:
         """All inputs if the edit changed them, else none; the same for the outputs."""
-        same_inputs = [info.name for info in graph.input] == self._base_inputs
-        same_outputs = [info.name for info in graph.output] == self._base_outputs
+        same_inputs = [info.name for info in graph.input] == list(self._base_inputs)
+        same_outputs = [info.name for info in graph.output] == list(self._base_outputs)
         return ([] if same_inputs else list(graph.input)), ([] if same_outputs else list(graph.output))
 
     def _apply(self, handle: SessionHandle, model: Any) -> Session:
@@ -165,6 +185,9 @@ class GraphEdit(Owner, Graph):
     @property
     def engine(self) -> Engine:
         """The engine that `finalize` uses, and the reasons against ONNX Runtime's model editor."""
+        return claimed(self._busy, "GraphEdit", self._find_engine)
+
+    def _find_engine(self) -> Engine:
         return Engine.because(self._reasons(Graph._finished(self)))
 
     def _change(self) -> None:
@@ -184,6 +207,15 @@ class GraphEdit(Owner, Graph):
 
     def __repr__(self) -> str:
         return "GraphEdit(closed)" if self.closed else Graph.__repr__(self)
+
+
+def _by_name(infos: Any) -> dict[str, Any]:
+    """Copies of the protos of inputs or outputs."""
+    copies = {}
+    for info in infos:
+        copies[info.name] = type(info)()
+        copies[info.name].CopyFrom(info)
+    return copies
 
 
 def _open_session(source: Source, settings: PoolOptions, lenders: list[Handle], kernels: set[object]) -> SessionHandle:

@@ -175,7 +175,14 @@ def to_proto(kind: GraphType) -> Any:
 def _shape(proto: Any) -> tuple[Dim, ...] | None:
     if not proto.HasField("shape"):
         return None
-    return tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in proto.shape.dim)
+    return tuple(_dim(dim) for dim in proto.shape.dim)
+
+
+def _dim(dim: Any) -> Dim:
+    """A size, a symbol, or None; some exporters write -1 for a size that is open."""
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value >= 0 else None
+    return dim.dim_param or None
 
 
 def from_proto(proto: Any, subject: str) -> GraphType | None:
