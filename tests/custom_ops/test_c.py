@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import zrt
-from tests.custom_ops.support import DOMAIN, TWO, Add, X, build, load, options
+from tests.custom_ops.support import DOMAIN, TWO, Add, X, build, load, one_node, options
 from zrt.custom_ops import CFunction, CustomOp, Input, Output
 from zrt.errors import ArgumentError, DTypeError, Error
 
@@ -111,6 +112,18 @@ def test_shaped_like(functions: ctypes.CDLL) -> None:
     op = in_c((F, F), (F,), function=CFunction(functions.shift, shaped_like=[1]))
     session = load("(float[n] x, float[m] y) => (float[m] z) { z = test.ops.Op(x, y) }", op)
     assert session.run([X, X[:2]])[0].shape == (2,)
+
+
+def test_absent_output_needs_no_shape(functions: ctypes.CDLL) -> None:
+    function = CFunction(functions.shift, shaped_like=[0, 1])
+    maybe = {"dtype": np.int64, "optional": True}
+    op = in_c((F, Input(**maybe)), (F, Output(**maybe)), function=function)
+    for outputs in (["y"], ["y", ""]):
+        session = one_node(op, ["x", ""], outputs, onnx.TensorProto.FLOAT, 4)
+        assert np.array_equal(session.run([X])[0], X)
+    session = load("(float[n] x) => (float[n] y, int64[m] z) { y, z = test.ops.Op(x) }", op)
+    with pytest.raises(Error, match="the input that an output has its shape of is absent"):
+        session.run([X])
 
 
 def test_failing_functions_raise(functions: ctypes.CDLL) -> None:

@@ -117,41 +117,15 @@ def test_attributes_of_each_kind() -> None:
     call(gemm, work)
 
 
-def test_kernel_gets_the_text_of_an_attribute() -> None:
-    """GRU reads its direction and its functions when it is made, and would refuse other texts."""
-    x, w, r = (
-        np.random.default_rng(0).standard_normal(shape, np.float32) for shape in ((3, 1, 2), (1, 6, 2), (1, 6, 2))
-    )
-
-    def gru(direction: str) -> Callable[[KernelInfo], Any]:
-        attributes = {
-            "hidden_size": 2, "direction": direction, "layout": 0, "linear_before_reset": 0,
-            "activations": ["Sigmoid", "Tanh"],
-        }  # fmt: skip
-        types = {"T": F, "T1": "int32"}
-        return lambda info: Standard(info, "GRU", [F] * 3, [None, F], version=14, types=types, attributes=attributes)
-
-    def last(x: Any) -> Callable[[KernelContext, Any], Any]:
-        def work(context: KernelContext, op: Standard) -> Any:
-            out = np.empty((1, 1, 2), np.float32)
-            op.invoke(context, [x, w, r], [None, out])
-            return out
-
-        return work
-
-    for _ in range(10):
-        forward, back = call(gru("forward"), last(x)), call(gru("reverse"), last(np.ascontiguousarray(x[::-1])))
-        np.testing.assert_allclose(forward, back, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         (np.array(1), "UnsupportedError: attribute 'a'"),
+        (np.ones((2, 2)), "UnsupportedError: attribute 'a'"),
         (1e300, "ArgumentError: attribute 'a': 1e+300 is larger than any float32"),
         ([1.5, -(10**400)], "ArgumentError: attribute 'a': -1000"),
-        (np.float64(-1e300), "ArgumentError: attribute 'a'"),
-        ([1.5, np.longdouble("1e4000")], "ArgumentError: attribute 'a'"),
+        (10**400, "ArgumentError: attribute 'a': 1000"),
+        (np.float64(-1e300), "ArgumentError: attribute 'a': "),
         (2**63, "ArgumentError: attribute 'a'"),
     ],
 )
@@ -178,12 +152,6 @@ def test_invalid_operators_are_refused() -> None:
     assert "any number of inputs" in refused(standard("Sum", [F, F], [F], version=13))
     assert "Transpose" in refused(standard("Transpose", [F], [F], version=13, attributes={"perm": 5}))
     assert "blocksize" in refused(standard("DepthToSpace", [F], [F], version=13))
-    for value in (1e300, 10**400, [1.5, 10**400]):
-        assert "'alpha': " in refused(standard("Elu", [F], [F], version=6, attributes={"alpha": value}))
-    for value in (np.array(1), np.ones((2, 2))):
-        assert "UnsupportedError: attribute 'alpha'" in refused(
-            standard("Elu", [F], [F], version=6, attributes={"alpha": value})
-        )
     assert "UnsupportedError: attribute 'a'" in refused(standard("Relu", [F], [F], attributes={"a": object()}))
     assert "UnsupportedError: attribute 'a'" in refused(standard("Relu", [F], [F], attributes={"a": []}))
     assert "types" in refused(standard("Relu", [F], [F], types=5))

@@ -1,7 +1,6 @@
 """Declarations of custom operators: types, ports, attributes, versions, shared memory."""
 
 import re
-import re
 from typing import Any, ClassVar
 
 import numpy as np
@@ -183,36 +182,6 @@ def test_aliases() -> None:
     assert op.shared == [True, False]
 
 
-class Same(CustomOp):
-    inputs = outputs = ("string",)
-    aliases: ClassVar = {0: 0}
-
-    def compute(self, context: KernelContext) -> None:
-        y = context.output(0, context.inputs[0].shape)
-        assert not y.flags.writeable
-        assert y.tolist() == context.inputs[0].tolist()
-
-
-def test_aliases_of_strings() -> None:
-    text = "a = Identity(x) b = test.ops.Same(a) c = test.ops.Same(b) y = StringConcat(c, c)"
-    session = load(f"(string[n] x) => (string[n] y) {{ {text} }}", Same())
-    assert session.run([np.array(["a", "b"], object)])[0].tolist() == ["aa", "bb"]
-
-
-def test_alias_of_an_absent_input_raises() -> None:
-    class Aliasing(CustomOp):
-        inputs = (Input(dtype=np.float32, optional=True),)
-        outputs = (np.float32,)
-        aliases: ClassVar = {0: 0}
-
-        def compute(self, context: KernelContext) -> None:
-            context.output(0, (0,))
-
-    session = one_node(Aliasing(), [], ["y"], onnx.TensorProto.FLOAT, 0)
-    with caused_by(ArgumentError, "output 'y' aliases input 0, which the node does not have"):
-        session.run([])
-
-
 class Copied(CustomOp):
     inputs = (str,)
     outputs = (str,)
@@ -232,7 +201,7 @@ class Rows(Copied):
 
 
 @pytest.mark.parametrize(
-    "nodes", ["y = test.ops.Rows(x)", "a = test.ops.Copied(x) b = test.ops.Rows(a) y = Identity(b)"]
+    "nodes", ["y = test.ops.Rows(x)", "a = test.ops.Copied(x) b = test.ops.Rows(a) y = test.ops.Copied(b)"]
 )
 def test_aliases_of_strings(nodes: str) -> None:
     """`compute` only calls `output`, whether ONNX Runtime copies the strings or not."""
@@ -252,7 +221,7 @@ def test_alias_of_an_absent_input_raises(inputs: list[str]) -> None:
         def compute(self, context: KernelContext) -> None:
             context.output(0, (4,))
 
-    with caused_by(ArgumentError, "the input that output 0 aliases is absent"):
+    with caused_by(ArgumentError, "output 'y' aliases input 1, which the node does not have"):
         one_node(Aliasing(), inputs, ["y"], onnx.TensorProto.FLOAT, 4).run([X])
 
 
@@ -294,39 +263,9 @@ def test_missing_attribute_or_wrong_kind_raises() -> None:
         load("(float[n] x) => (float[n] y) { y = test.ops.Op<factor = 2.0, count = 1.0>(x) }", Scale())
 
 
-@pytest.mark.parametrize("kind", [int, float, str, list[int], list[float], list[str], np.ndarray], ids=str)
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        (1, "int"),
-        (1.5, "float"),
-        ("s", "str"),
-        ([1], "list[int]"),
-        ([1.5], "list[float]"),
-        (["s"], "list[str]"),
-        (onnx.numpy_helper.from_array(np.eye(2)), "numpy.ndarray"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+_GRAPH = helper.make_graph(
+    [helper.make_node("Identity", ["x"], ["z"])], "g", [], [helper.make_tensor_value_info("z", 1, None)]
 )
-def test_attribute_of_another_kind_is_refused(kind: Any, value: Any, name: str) -> None:
-    class Taking(Op):
-        name = "Op"
-        attributes: ClassVar = {"a": kind}
-
-        def compute(self, context: KernelContext) -> None:
-            pass
-
-    model = build(ONE)
-    model.graph.node[0].attribute.append(helper.make_attribute("a", value))
-    expected = getattr(kind, "__name__", "") if isinstance(kind, type) and kind is not np.ndarray else str(kind)
-    if {expected, kind} & {name} or (kind is np.ndarray and name == "numpy.ndarray"):
-        zrt.Session(model, options([Taking()]))
-    else:
-        with caused_by(DTypeError, f"'a' is of kind {re.escape(name)} in the model"):
-            zrt.Session(model, options([Taking()]))
-
-
-_GRAPH = helper.make_graph([], "g", [], [])
 # For each kind of attribute a value, and its name in messages.
 VALUES: list[tuple[Any, str]] = [
     (1, "kind int"), (1.5, "kind float"), ("s", "kind str"), ("", "kind str"), ([1], "kind list[int]"),

@@ -109,6 +109,23 @@ def test_attribute_of_another_kind_raises() -> None:
             )
 
 
+def test_list_of_another_kind_raises() -> None:
+    make = onnx.helper.make_attribute
+    tensor = onnx.numpy_helper.from_array(X)
+    graph = onnx.helper.make_graph([], "g", [], [])
+    for name, attribute, came in (
+        ("ns", make("ns", ""), "kind str"),
+        ("ns", make("ns", [], attr_type=onnx.AttributeProto.FLOATS), r"kind list\[float\]"),
+        ("fs", make("fs", tensor), "kind numpy.ndarray"),
+        ("ss", make("ss", graph), "another kind"),
+        ("ss", make("ss", [tensor]), "another kind"),
+    ):
+        model = build(ONE)
+        model.graph.node[0].attribute.append(attribute)
+        with caused_by(DTypeError, f"attribute '{name}' is of {came} in the model"):
+            zrt.Session(model, options([Asked(lambda context, name=name: context.attribute(name))]))
+
+
 def test_context_is_closed_after_its_call() -> None:
     kept: list[ShapeContext] = []
     infer(kept.append)

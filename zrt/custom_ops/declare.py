@@ -97,6 +97,12 @@ def kind_name(kind: Any) -> str:
     return "numpy.ndarray" if kind is np.ndarray else kind.__name__ if isinstance(kind, type) else str(kind)
 
 
+def other_kind(subject: str, came: Any, declared: Any) -> DTypeError:
+    """The error for an attribute of a kind that is not the declared one; `came` is None where it is not known."""
+    kind = "another kind" if came is None else f"kind {kind_name(came)}"
+    return DTypeError(f"{subject} is of {kind} in the model, expected {kind_name(declared)}")
+
+
 @public_in("zrt.custom_ops")
 @dataclass(frozen=True, slots=True)
 class CFunction:

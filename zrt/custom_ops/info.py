@@ -15,8 +15,8 @@ from zrt._native.cdata import NULL, buffer_at, new_array, numbers, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped, CallViews, kept_after
-from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
-from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
+from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
+from zrt.errors import ArgumentError, Error, OutOfRangeError, UnsupportedError
 from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, read_pairs
 from zrt.types import ElementType, LogSeverity, MemType
 from zrt.values import Value, strings
@@ -68,8 +68,17 @@ def _read(info: Any, name: str, kind: Any) -> Any:
     return Value(Handle.make(table.ReleaseValue, [], function, "OrtValue", info, key, default_allocator())).numpy()
 
 
+def _has(info: Any, name: str) -> bool:
+    """Whether the node has the attribute, of whatever kind: ORT reads any as a list."""
+    try:
+        _read(info, name, list[int])
+    except Error:
+        return False
+    return True
+
+
 def _other_kind(info: Any, name: str, kind: Any) -> Any:
-    """The kind that the node's attribute has instead of `kind`; None where the node has no such attribute."""
+    """The kind that the node's attribute has instead of `kind`; None for no attribute, a graph or an empty list."""
     for other in Attribute.KINDS:
         if other != kind:
             try:
@@ -98,11 +107,8 @@ def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> 
         if missing is None and not _is_empty(values[name]):
             continue
         other = _other_kind(info, name, attribute.kind)
-        if other is not None:
-            raise DTypeError(
-                f"{node}: attribute {name!r} is of kind {kind_name(other)} in the model, expected "
-                f"{kind_name(attribute.kind)}"
-            )
+        if other is not None or (missing is not None and _has(info, name)):
+            raise other_kind(f"{node}: attribute {name!r}", other, attribute.kind)
         if missing is not None:
             if attribute.default is REQUIRED:
                 raise ArgumentError(f"{node} needs the attribute {name!r}: {missing}") from missing

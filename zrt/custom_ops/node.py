@@ -31,7 +31,7 @@ class Attr(NamedTuple):
         subject = f"attribute {name!r}"
         text(name, subject)
         is_list = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
-        items = list(value) if is_list else [value]
+        items: list[Any] = list(value) if is_list else [value]
         if items and all(isinstance(item, (bool, int, np.integer)) for item in items):
             whole = [integer(int(item), subject, -(2**63), 2**63 - 1) for item in items]
             return cls(name, lib.ORT_OP_ATTR_INT, whole, is_list)

@@ -14,12 +14,12 @@ from zrt._native.cdata import buffer_at, new_array, sizeof, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
-from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
-from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
+from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
+from zrt.errors import ArgumentError, Error, OutOfRangeError, UnsupportedError
 from zrt.types import ElementType
 from zrt.values.type_info import Dim, read_shape
 
-# The kinds of attributes that can be read during shape inference, with their ``OrtOpAttrType``.
+# The kinds of attributes, with their ``OrtOpAttrType``.
 _CODES: dict[Any, int] = {
     int: lib.ORT_OP_ATTR_INT,
     list[int]: lib.ORT_OP_ATTR_INTS,
@@ -27,6 +27,7 @@ _CODES: dict[Any, int] = {
     list[float]: lib.ORT_OP_ATTR_FLOATS,
     str: lib.ORT_OP_ATTR_STRING,
     list[str]: lib.ORT_OP_ATTR_STRINGS,
+    np.ndarray: lib.ORT_OP_ATTR_TENSOR,
 }
 
 
@@ -120,13 +121,10 @@ def _size(dim: Any, index: int) -> int:
 def _read(attribute: Any, kind: Any, name: str) -> Any:
     if kind == np.ndarray:
         raise UnsupportedError(f"attribute {name!r}: ONNX Runtime reads no tensors during shape inference")
-    raw = _raw(attribute, kind)
-    if not raw:
-        # ORT gives an empty list no kind. Any other attribute that reads as empty is of another kind.
-        others = [other for other in _CODES if _raw(attribute, other)]
-        if others or kind in (int, float):
-            came = kind_name(others[0]) if others else "another"
-            raise DTypeError(f"attribute {name!r} is of kind {came} in the model, expected {kind_name(kind)}")
+    came = _kind(attribute)
+    if came != kind:
+        raise other_kind(f"attribute {name!r}", came, kind)
+    raw = _raw(attribute, _CODES[kind])
     if kind is str:
         return raw.decode(errors="replace")
     if kind == list[str]:
@@ -135,16 +133,24 @@ def _read(attribute: Any, kind: Any, name: str) -> Any:
     return numbers[0] if kind in (int, float) else numbers
 
 
-def _raw(attribute: Any, kind: Any) -> bytes:
-    """An attribute's bytes as ORT's ``ReadOpAttr`` writes them; empty where it has another kind or is an empty list."""
-    table = api()
-    size = ffi.new("size_t *")
+def _kind(attribute: Any) -> Any:
+    """An attribute's kind; None for one that no operator can declare."""
+    try:
+        code = status.fetch(api().OpAttr_GetType, "OrtOpAttrType", attribute)
+    except Error:
+        # ORT has no number for lists of tensors and other rare kinds.
+        return None
+    return next((kind for kind, number in _CODES.items() if number == code), None)
+
+
+def _raw(attribute: Any, code: int) -> bytes:
+    """The bytes of an attribute of that ``OrtOpAttrType``, as ORT's ``ReadOpAttr`` writes them."""
+    read, size = api().ReadOpAttr, ffi.new("size_t *")
     buffer = new_array("char", 8)
-    # Where the buffer is too small, the call fails and sets the size that it needs.
-    for _ in range(2):
-        refused = table.ReadOpAttr(attribute, _CODES[kind], buffer, sizeof(buffer), size)
-        if not refused:
-            return bytes(buffer_at(buffer, size[0]))
+    refused = read(attribute, code, buffer, sizeof(buffer), size)
+    if refused:
+        # The buffer is too small, and `size` is what it needs.
         status.to_error(refused)
-        buffer = new_array("char", max(size[0], 8))
-    return b""
+        buffer = new_array("char", size[0])
+        status.check(read(attribute, code, buffer, sizeof(buffer), size))
+    return bytes(buffer_at(buffer, size[0]))

@@ -149,6 +149,15 @@ uintptr_t zrt_op_output(const OrtApi *api, OrtKernelContext *context, size_t ind
     return (uintptr_t)zrt_op_describe(api, value, tensor);
 }
 
+/* Whether the node leaves an output out, which is then described as absent. Otherwise the run must fail. */
+static int is_absent(const zrt_op *op, OrtKernelContext *context, size_t index, zrt_op_tensor *output) {
+    const int64_t none = 0;
+    OrtStatus *status = (OrtStatus *)zrt_op_output(op->api, context, index, &none, 1, output);
+    if (status != NULL)
+        op->api->ReleaseStatus(status);
+    return status == NULL && output->element_type == 0;
+}
+
 static OrtStatus *compute_in_c(
     const zrt_op *op, OrtKernelContext *context, zrt_op_tensor *tensors, size_t input_count, size_t output_count) {
     zrt_op_tensor *outputs = tensors + input_count;
@@ -166,8 +175,11 @@ static OrtStatus *compute_in_c(
             /* All tensors of a variadic output, which is the last one, have the shape of one input. */
             size_t described = i < op->output_count ? i : op->output_count - 1;
             size_t like = op->shaped_like[described];
-            if (like >= input_count || tensors[like].element_type == 0)
+            if (like >= input_count || tensors[like].element_type == 0) {
+                if (is_absent(op, context, i, &outputs[i]))
+                    continue;
                 return failed(op, "the input that an output has its shape of is absent");
+            }
             shape = tensors[like].shape;
             rank = tensors[like].rank;
         }
