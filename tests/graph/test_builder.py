@@ -17,6 +17,9 @@ from tests.graph.conftest import QUIET
 from zrt.errors import ArgumentError, DTypeError, ModelError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.graph import MapType, OptionalType, SequenceType, SparseTensorType, TensorType, types
 
+# The type of a map whose keys are floats, which ONNX does not have.
+FLOAT_KEYS = helper.make_map_type_proto(onnx.TensorProto.FLOAT, helper.make_tensor_type_proto(1, ["n"]))
+
 
 @pytest.fixture
 def graph() -> zrt.Graph:
@@ -168,6 +171,19 @@ def test_value_hidden_by_one_of_the_subgraph_cannot_be_read(graph: zrt.Graph, ki
         inner.op("Add", graph.value("x"), outer)
 
 
+def test_node_cannot_take_a_subgraph_that_hides_a_value(graph: zrt.Graph) -> None:
+    x, flag = graph.value("x"), graph.input("flag", "bool", ())
+    outer, other = graph.subgraph("outer"), graph.subgraph("other")
+    inner = outer.subgraph("inner")
+    inner.output(inner.op("Relu", x, outputs="k"))
+    other.output(other.op("Neg", x, name="x"))
+    graph.op("Abs", x, outputs="k")
+    with pytest.raises(ArgumentError, match="'k' in its subgraph hides that of graph 'net'"):
+        outer.op("If", flag, then_branch=inner, else_branch=inner)
+    # A node may have the name of a value.
+    graph.op("If", flag, then_branch=other, else_branch=other)
+
+
 def test_negative_sizes_are_open(graph: zrt.Graph) -> None:
     graph.output(graph.op("Neg", graph.value("x"), outputs="y"), "float32", ("n", 4))
     proto = graph.to_onnx()
@@ -176,6 +192,26 @@ def test_negative_sizes_are_open(graph: zrt.Graph) -> None:
     x = np.ones((2, 4), np.float32)
     assert zrt.Graph.from_onnx(proto).session(QUIET).run({"x": x})[0].tolist() == (-x).tolist()
     assert zrt.edit(proto, QUIET).finalize().run({"x": x})[0].tolist() == (-x).tolist()
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "content"),
+    [
+        ("initializer 'w': .*dimension -1", "initializer", onnx.TensorProto(name="w", data_type=1, dims=[-1])),
+        ("initializer 'w': .*no element type 99", "initializer", onnx.TensorProto(name="w", data_type=99, dims=[1])),
+        ("value 'z': .*no element type 99", "input", helper.make_tensor_value_info("z", 99, ["n"])),
+        (
+            "value 'z': .*float32 is neither string nor an integer",
+            "value_info",
+            helper.make_value_info("z", FLOAT_KEYS),
+        ),
+    ],
+)
+def test_from_onnx_refuses_invalid_types_in_a_model(graph: zrt.Graph, message: str, field: str, content: Any) -> None:
+    proto = graph.to_onnx()
+    getattr(proto.graph, field).append(content)
+    with pytest.raises(ModelError, match=message):
+        zrt.Graph.from_onnx(proto)
 
 
 def test_subgraph_reads_values_of_enclosing_graphs(graph: zrt.Graph) -> None:
@@ -221,6 +257,8 @@ def test_types_of_outputs_are_inferred(graph: zrt.Graph) -> None:
 def test_declared_types_of_intermediate_values(graph: zrt.Graph) -> None:
     graph.import_opset("custom", 1)
     hidden = graph.op("Any", graph.value("x"), domain="custom")
+    with pytest.raises(DTypeError, match=f"'{hidden.name}': a type is missing"):
+        graph.value_info(hidden, None)
     graph.value_info(hidden, "float32", ("n", 7))
     graph.output(graph.op("Relu", hidden))
     assert types.from_proto(graph.to_onnx().graph.output[0].type, "y") == TensorType("float32", ("n", 7))

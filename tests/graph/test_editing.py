@@ -150,6 +150,22 @@ def test_input_may_get_another_shape() -> None:
     assert edited.finalize().inputs[0].shape == (2,)
 
 
+def test_last_input_may_become_the_output_of_a_node() -> None:
+    edited = zrt.edit(NEGATED_TWICE, QUIET)
+    edited.remove_input("x")
+    edited.op("Constant", value_floats=X.tolist(), outputs="x")
+    session = edited.finalize()
+    assert session.input_names == ()
+    assert session.run({})[0].tolist() == X.tolist()
+
+
+def test_output_without_a_type_may_stay() -> None:
+    edited = zrt.edit(models.parsed("(float[n] x) => (y) { y = Neg(x) }"), QUIET)
+    edited.output(edited.op("Neg", edited.value("y"), outputs="w"))
+    assert edited.engine.reasons == ()
+    assert edited.finalize().run([X])[1].tolist() == X.tolist()
+
+
 def test_domain_may_have_an_older_opset_than_onnx_runtime_s() -> None:
     edited = zrt.edit(NEGATED_TWICE, QUIET)
     edited.import_opset("ai.onnx.ml", 3)

@@ -91,15 +91,8 @@ class Graph:
         self._parent = parent
         self._sealed = False
         self._names = Names(graph, None if parent is None else parent._names)
-        self._types = {}
+        self._types = types.declared(graph)
         self._borrowed = {}
-        for tensor in graph.initializer:
-            element_type = types.of_code(tensor.data_type, f"initializer {tensor.name!r}")
-            self._types[tensor.name] = types.TensorType(element_type, tuple(tensor.dims))
-        for info in (*graph.input, *graph.value_info, *graph.output):
-            kind = types.from_proto(info.type, f"value {info.name!r}")
-            if kind is not None:
-                self._types[info.name] = kind
 
     @classmethod
     def from_onnx(cls, model: Model | bytes, *, external_data_dir: str | os.PathLike[str] | None = None) -> Graph:
@@ -327,7 +320,10 @@ class Graph:
         subject = f"value {name!r}"
         if not name or name in self._types:
             raise ArgumentError(f"{subject}: its type is already known")
-        self._info(self._graph.value_info, name, types.as_type(type, shape, subject))
+        kind = types.as_type(type, shape, subject)
+        if kind is None:
+            raise DTypeError(f"{subject}: a type is missing")
+        self._info(self._graph.value_info, name, kind)
         return value
 
     def remove_input(self, value: GraphValue | str) -> None:

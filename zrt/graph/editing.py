@@ -126,7 +126,8 @@ class GraphEdit(Owner, Graph):
         yield from refusals(model, self._added(), new, (*inputs, *outputs), self._base_names)
         if self._base_inputs and not graph.input:
             yield "all inputs were removed"
-        for before, now in ((self._base_inputs, graph.input), (self._base_outputs, graph.output)):
+        # The edit's own graph: in the model all outputs have types, also those that had none when the edit began.
+        for before, now in ((self._base_inputs, self._graph.input), (self._base_outputs, self._graph.output)):
             for info in now:
                 if before.get(info.name, info) != info:
                     yield f"{info.name!r} has another type or shape than in the model"

@@ -29,7 +29,7 @@ class Names:
         # Each value's name with a description of its definition.
         self._values = model_proto.definitions(graph)
         self._nodes = {node.name for node in graph.node}
-        # The names in subgraphs, which the values of enclosing graphs must not have.
+        # The names of values in subgraphs, which the values of enclosing graphs must not have.
         self._below = {name for node in graph.node for name in _within(node)}
         # Shared by all graphs of the model, so that generated names are unique in the whole model.
         self._used: set[str] = set() if around is None else around._used
@@ -54,12 +54,10 @@ class Names:
     def check_free(self, name: Any, subject: str) -> None:
         """Raises an `ArgumentError` where a new value cannot have this name."""
         checked(name, subject)
-        names: Names | None = self
-        while names is not None:
+        for names in self._outwards():
             if name in names:
                 where = "" if names is self else f" in graph {names._graph.name!r} around it"
                 raise ArgumentError(f"{subject}: the name is taken by an {names._values[name]}{where}")
-            names = names._around
         if name in self._below:
             raise ArgumentError(f"{subject}: the name is taken by a value in a subgraph")
 
@@ -73,6 +71,11 @@ class Names:
         if node.name in self._nodes:
             raise ArgumentError(f"{subject}: there is already a node {node.name!r}")
         below = set(_within(node))
+        for names in self._outwards():
+            if hidden := below & names._values.keys():
+                raise ArgumentError(
+                    f"{subject}: a value {min(hidden)!r} in its subgraph hides that of graph {names._graph.name!r}"
+                )
         for label in node.output:
             if label in below:
                 raise ArgumentError(f"{subject}: output {label!r}: a value in its own subgraph has that name")
@@ -87,8 +90,17 @@ class Names:
         """Frees a value's name."""
         del self._values[name]
 
+    def _outwards(self) -> Iterator[Names]:
+        """The names of this graph, and those of each graph around it."""
+        names: Names | None = self
+        while names is not None:
+            yield names
+            names = names._around
+
 
 def _within(node: Any) -> Iterator[str]:
-    """The names in a node's subgraphs."""
+    """The names of the values in a node's subgraphs."""
     for inner in model_proto.subgraphs(node):
-        yield from model_proto.all_names(inner)
+        yield from (name for name, _ in model_proto.defined(inner))
+        for below in inner.node:
+            yield from _within(below)

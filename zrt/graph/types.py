@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from zrt._common.arguments import shown, text, wrong_type
 from zrt._common.public import public_in
-from zrt.errors import DTypeError, ShapeError
+from zrt.errors import ArgumentError, DTypeError, ModelError, ShapeError
 from zrt.graph.model_proto import package
 from zrt.types import BY_ONNX_CODE, ElementType
 from zrt.values.type_info import Dim, format_shape, type_name
@@ -202,3 +202,21 @@ def from_proto(proto: Any, subject: str) -> GraphType | None:
         value = from_proto(inner.value_type, subject)
         return None if value is None else MapType(of_code(inner.key_type, subject), value)
     return None
+
+
+def declared(graph: Any) -> dict[str, GraphType]:
+    """The types that an ``onnx.GraphProto`` declares for its values; `ModelError` for one that is invalid."""
+    kinds: dict[str, GraphType] = {}
+    subject = ""
+    try:
+        for tensor in graph.initializer:
+            subject = f"initializer {tensor.name!r}"
+            kinds[tensor.name] = TensorType(of_code(tensor.data_type, "its type"), tuple(tensor.dims))
+        for info in (*graph.input, *graph.value_info, *graph.output):
+            subject = f"value {info.name!r}"
+            kind = from_proto(info.type, "its type")
+            if kind is not None:
+                kinds[info.name] = kind
+    except (ArgumentError, DTypeError) as error:
+        raise ModelError(f"{subject}: {error}") from error
+    return kinds
