@@ -186,10 +186,8 @@ class GraphEdit(Owner, Graph):
     @property
     def engine(self) -> Engine:
         """The engine that `finalize` uses, and the reasons against ONNX Runtime's model editor."""
-        return claimed(self._busy, "GraphEdit", self._find_engine)
-
-    def _find_engine(self) -> Engine:
-        return Engine.because(self._reasons(Graph._finished(self)))
+        model = Graph._finished(self)
+        return claimed(self._busy, "GraphEdit", lambda: Engine.because(self._reasons(model)))
 
     def _change(self) -> None:
         self._open()
