@@ -72,7 +72,6 @@ ANSWERS: dict[str, Callable[[Any, Editor], bool]] = {
     "Node_GetNumInputs": lambda read, made: count(read, made.node) == 1,
     "Node_GetNumOutputs": lambda read, made: count(read, made.node) == 1,
     "Node_GetNumAttributes": lambda read, made: count(read, made.node) == 1,
-    "OpAttr_GetType": lambda read, made: status.fetch(read, "OrtOpAttrType", made.attribute) == lib.ORT_OP_ATTR_INT,
     "OpAttr_GetName": lambda read, made: text(read, made.attribute) == "axis",
     "Graph_GetModelMetadata": lambda read, made: bool(status.make(read, "OrtModelMetadata", made.graph)),
 }
