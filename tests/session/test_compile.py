@@ -245,14 +245,14 @@ class TestWeights:
             zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: place)
         assert isinstance(caught.value.__cause__, cause)
 
-    @pytest.mark.parametrize("place", ["create", "infer_shapes"])
-    def test_exception_of_an_operator_comes_out(self, build: Callable[..., onnx.ModelProto], place: str) -> None:
+    def test_exception_of_an_operator_comes_out(self, build: Callable[..., onnx.ModelProto]) -> None:
+        """Of `infer_shapes`: not every release makes kernels here, for which it would call `create`."""
+
         def fail(self: Any, context: Any) -> None:
             raise ZeroDivisionError("by me")
 
-        own = type(
-            "Own", (zrt.CustomOp,), {"inputs": ["float32"], "outputs": ["float32"], "compute": fail, place: fail}
-        )
+        ports = {"inputs": ["float32"], "outputs": ["float32"]}
+        own = type("Own", (zrt.CustomOp,), {**ports, "compute": fail, "infer_shapes": fail})
         options = replace(QUIET, custom_ops=[zrt.CustomOpDomain("my.ops", [own()])])
         with pytest.raises(CallbackError, match="ZeroDivisionError: by me") as caught:
             zrt.compile(build("(float[n] x) => (float[n] y) { y = my.ops.Own(x) }"), options=options)
