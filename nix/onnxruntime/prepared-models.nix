@@ -1,11 +1,13 @@
 # What an engine made for models is made of, by zrt on the full engine of the same release: the list of the operators
-# that they need, required-operators, and each model in ONNX Runtime's own form, NAME.ort for NAME.onnx.
+# that they need, required-operators, and for a minimal one each model in ONNX Runtime's own form, NAME.ort for NAME.onnx.
 {
   pkgs,
   # The release, as in mkOnnxruntime.
   version ? null,
   # Files of models. For one with weights in other files: "${./folder}/model.onnx".
   models,
+  # Whether the engine reads ONNX Runtime's own form alone.
+  minimal ? false,
   # zrt on the full engine.
   zrt ? import ../zrt {
     inherit pkgs version;
@@ -14,13 +16,17 @@
 }:
 let
   inherit (pkgs) lib;
-  prepare = model: ''
-    zrt compile ${lib.escapeShellArg "${model}"} list --required-operators --overwrite
-    cat list >>"$out/required-operators"
-    zrt compile ${lib.escapeShellArg "${model}"} "$out"/${
-      lib.escapeShellArg (lib.removeSuffix ".onnx" (baseNameOf model) + ".ort")
-    }
-  '';
+  file = model: lib.escapeShellArg "${model}";
+  ort = model: lib.escapeShellArg (lib.removeSuffix ".onnx" (baseNameOf model) + ".ort");
+  prepare =
+    model:
+    ''
+      zrt compile ${file model} list --required-operators --overwrite
+      cat list >>"$out/required-operators"
+    ''
+    + lib.optionalString minimal ''
+      zrt compile ${file model} "$out"/${ort model}
+    '';
 in
 pkgs.runCommand "prepared-models" { nativeBuildInputs = [ zrt ]; } ''
   mkdir "$out"

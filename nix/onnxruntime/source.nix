@@ -44,7 +44,17 @@ let
   stdenv = if cuda then toolkit.backendStdenv else pkgs.stdenv;
 
   preparedModels =
-    if models == [ ] then null else import ./prepared-models.nix { inherit pkgs version models; };
+    if models == [ ] then
+      null
+    else
+      import ./prepared-models.nix {
+        inherit
+          pkgs
+          version
+          models
+          minimal
+          ;
+      };
   operators =
     if preparedModels == null then requiredOperators else "${preparedModels}/required-operators";
   reduced = operators != null;

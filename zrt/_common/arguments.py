@@ -88,7 +88,8 @@ def as_float32(value: Any) -> float:
         number = float(value)
     except OverflowError:
         number = None
-    if number is None or FLOAT32_MAX < abs(number) < math.inf:
+    # A long double may be larger than any float, and equals no infinity then.
+    if number is None or (abs(number) > FLOAT32_MAX and not (math.isinf(number) and number == value)):
         raise ArgumentError(f"{shown(value)} is larger than any float32")
     return number
 

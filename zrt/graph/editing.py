@@ -132,8 +132,9 @@ class GraphEdit(Owner, Graph):
                 if before.get(info.name, info) != info:
                     yield f"{info.name!r} has another type or shape than in the model"
         for domain, version in self.opsets.items():
-            if domain not in self._base_domains and self._session_opset(domain) not in (None, version):
-                yield f"domain {domain!r} is of another opset in ONNX Runtime: {self._session_opset(domain)}"
+            own = None if domain in self._base_domains else self._session_opset(domain)
+            if own not in (None, version):
+                yield f"domain {domain!r} is of another opset in ONNX Runtime: {own}"
         constants = {tensor.name for tensor in graph.initializer}
         for info in inputs:
             if info.name in constants:
