@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import onnx
@@ -26,6 +28,7 @@ from tests.conftest import LOOP
 from tests.ray.test_replicas import DIGITS, DOUBLE, long_run
 from tests.serving.conftest import Client
 from tests.support import processes
+from zrt.ray import service
 from zrt.ray.service import Http, Service, ServiceError
 from zrt.serving import application
 
@@ -196,3 +199,82 @@ class TestService:
 def test_proxies_give_a_request_longer_than_replicas() -> None:
     assert Http(None, 1, 2.0).options() == {"port": 1, "request_timeout_s": 3.0}
     assert Http("::", None, None).options() == {"host": "::"}
+
+
+class TestProxies:
+    """A proxy learns of an application a moment after its replicas are ready, and answers 404 until then."""
+
+    @pytest.fixture
+    def answers(self, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str] | None]:
+        """What the proxies answer, in turn; the last answer again and again."""
+        answers: list[dict[str, str] | None] = []
+        monkeypatch.setattr(service, "POLL_S", 0.001)
+        monkeypatch.setattr(service, "_routes", lambda _: answers.pop(0) if len(answers) > 1 else answers[0])
+        return answers
+
+    @pytest.fixture
+    def proxies(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+        """Sets how many there are."""
+        return lambda count: monkeypatch.setattr(
+            service, "_answer", lambda call: SimpleNamespace(proxies=dict.fromkeys(range(count)))
+        )
+
+    @staticmethod
+    def wait(within: float = 60, stop: threading.Event | None = None) -> None:
+        until = time.monotonic() + within
+        Service("mine", "/mine")._wait_for_proxies(["http://127.0.0.1:1/mine"], until, stop or threading.Event())
+
+    def test_one_is_asked_until_it_knows_the_application(self, answers: list[Any], proxies: Any) -> None:
+        proxies(1)
+        answers += [{}, {"/mine": "other"}, {"/mine": "mine"}, {}]
+        self.wait()
+        assert answers == [{}]
+
+    def test_those_that_share_a_port_are_asked_many_times(self, answers: list[Any], proxies: Any) -> None:
+        proxies(2)
+        known = {"/mine": "mine"}
+        answers += [known, {}, *[known] * (2 * service.ASKED_EACH), {}]
+        self.wait()
+        assert answers == [{}]
+
+    def test_one_that_is_not_reached_is_left_alone(self, answers: list[Any], proxies: Any) -> None:
+        proxies(1)
+        answers.append(None)
+        self.wait()
+
+    def test_too_long_is_an_error_and_a_stop_is_none(self, answers: list[Any], proxies: Any) -> None:
+        proxies(1)
+        answers.append({})
+        with pytest.raises(ServiceError, match="did not learn of the application"):
+            self.wait(0)
+        stopped = threading.Event()
+        stopped.set()
+        self.wait(60, stopped)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "routes"),
+    [
+        (200, b'{"/mine": "mine"}', {"/mine": "mine"}),
+        (503, b"not yet", {}),
+        (200, b"another program", None),
+    ],
+)
+def test_routes_are_read_from_a_proxy(status: int, body: bytes, routes: Any) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            assert self.path == "/-/routes"
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}/mine"
+        assert service._routes(address) == routes
+        thread.join()
+    assert service._routes(address) is None

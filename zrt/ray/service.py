@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import ray
 from ray import serve
@@ -28,6 +31,9 @@ POLL_S = 0.2
 END_S = 30.0
 # A proxy refuses a request this much later than a replica would.
 PROXY_SLACK_S = 1.0
+
+# How often each of the proxies that share a port is asked: chance decides which of them answers.
+ASKED_EACH = 8
 
 WILDCARDS = ("0.0.0.0", "::")
 
@@ -92,7 +98,9 @@ class Service:
             running.result()
         except ServiceError as error:
             raise ServiceError(f"the replicas cannot start: {self._reason() or error}") from None
-        return self._addresses()
+        addresses = self._addresses()
+        self._wait_for_proxies(addresses, until, stop)
+        return addresses
 
     def check(self) -> None:
         """Raises `ServiceError` if the application is not on the cluster any more."""
@@ -124,6 +132,27 @@ class Service:
         messages = [one.message for one in status.deployments.values()] if status else []
         return " ".join(_last_line(message) for message in messages)
 
+    def _wait_for_proxies(self, addresses: list[str], until: float, stop: threading.Event) -> None:
+        """Waits until the proxies know the application, since before they answer 404.
+
+        One that this process does not reach is left alone.
+        """
+        proxies = len(_answer(serve.status).proxies)
+        # Those of one machine share its port, and each connection reaches one of them.
+        times = 1 if len(addresses) == proxies else ASKED_EACH * proxies
+        for address in addresses:
+            in_a_row = 0
+            while in_a_row < times:
+                routes = _routes(address)
+                if routes is None:
+                    break
+                in_a_row = in_a_row + 1 if routes.get(self.route_prefix) == self.name else 0
+                if not in_a_row:
+                    if time.monotonic() > until:
+                        raise ServiceError(f"the proxy at {address} did not learn of the application in time")
+                    if stop.wait(POLL_S):
+                        return
+
     def _addresses(self) -> list[str]:
         config = _get_global_client().http_config
         hosts = {str(config.host)}
@@ -132,6 +161,20 @@ class Service:
             hosts = {node["NodeManagerAddress"] for node in ray.nodes() if node["NodeID"] in proxies}
         path = self.route_prefix.rstrip("/")
         return sorted(f"http://{f'[{host}]' if ':' in host else host}:{config.port}{path}" for host in hosts)
+
+
+def _routes(address: str) -> dict[str, str] | None:
+    """The applications that a proxy of Ray Serve knows, by their prefixes; None if this process does not reach it."""
+    connection = HTTPConnection(urlsplit(address).netloc, timeout=ANSWER_S)
+    try:
+        connection.request("GET", "/-/routes")
+        answer = connection.getresponse()
+        text = answer.read()
+        return dict(json.loads(text)) if answer.status == 200 else {}
+    except (OSError, HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
 
 
 def _check_address(http: Http) -> None:
