@@ -116,6 +116,11 @@ def test_example_with_curl_gives_the_shown_answer(classifier):
     assert numbers == pytest.approx(shown_numbers, abs=1e-5)
 
 
+def connected(address: str) -> socket.socket:
+    host, _, port = address.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
 @pytest.mark.parametrize(
     "before",
     [
@@ -127,9 +132,8 @@ def test_example_with_curl_gives_the_shown_answer(classifier):
 )
 def test_head_without_end_is_refused(classifier, before):
     """200 MB of one header stopped the server for two minutes."""
-    host, _, port = classifier.removeprefix("http://").partition(":")
     sent = 0
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with connected(classifier) as connection:
         connection.sendall(before)
         with suppress(ConnectionError):
             while sent < 64 << 20:
@@ -145,6 +149,66 @@ def test_head_without_end_is_refused(classifier, before):
         asked = urllib.request.Request(f"{classifier}/v2/models/digits/infer", data, headers, method="POST")
         with urllib.request.urlopen(asked, timeout=60) as answer:
             assert answer.status == 200
+
+
+def test_head_that_comes_at_once_is_refused(classifier):
+    """A read of the server's may bring more than a head may have."""
+    for size, status in ((40_000, b"200"), (70_000, b"400")):
+        with connected(classifier) as connection:
+            connection.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: %b\r\n\r\n" % (b"a" * size))
+            answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        assert answer.split(b" ")[1] == status
+        assert (b"at most 65536 bytes" in answer) == (status == b"400")
+
+
+OFFERS = {
+    "h2c": b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n",
+    "websocket": b"Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n",
+}
+
+
+@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
+@pytest.mark.parametrize("form", ["whole", "late body", "bytes", "chunks"])
+def test_offer_of_another_protocol_is_ignored(classifier, offer, form):
+    """The body of such a request was taken for the next request: Java's client sends such requests by default."""
+    body = json.dumps(DIGITS).encode()
+    first = b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\n"
+    head = b"%b%bContent-Length: %d\r\n\r\n" % (first, offer, len(body))
+    if form == "chunks":
+        head = b"%b%bTransfer-Encoding: chunked\r\n\r\n" % (first, offer)
+        body = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (10, body[:10], len(body) - 10, body[10:])
+    others = b"GET /v2/models/digits/ready HTTP/1.1\r\nHost: x\r\n"
+    after = b"%b%b\r\n%bConnection: close\r\n\r\n" % (others, offer, others)
+    whole = head + body + after
+    sent = {"late body": [head, body, after], "bytes": [whole[at : at + 1] for at in range(len(whole))]}
+    with connected(classifier) as connection:
+        for part in sent.get(form, [whole]):
+            connection.sendall(part)
+            time.sleep(0 if form == "bytes" else 0.05)
+        answers = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    # In the order of the requests.
+    assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200"] * 3
+    assert re.findall(rb'"outputs"|"ready"', answers) == [b'"outputs"', b'"ready"', b'"ready"']
+
+
+def test_body_after_an_offer_is_no_request(classifier):
+    """A proxy that passes the offer on would take the second answer for that to someone else's request."""
+    hidden = b"GET /v2/models/digits/ready HTTP/1.1\r\nHost: x\r\n\r\n"
+    head = b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\n%bContent-Length: %d\r\n\r\n"
+    with connected(classifier) as connection:
+        connection.sendall(head % (OFFERS["h2c"], len(hidden)) + hidden)
+        connection.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answers = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"400", b"200"]
+    assert b'"ready"' not in answers
+
+
+def test_tunnel_is_refused(classifier):
+    with connected(classifier) as connection:
+        connection.sendall(b"CONNECT other:443 HTTP/1.1\r\nHost: other:443\r\n\r\nGET /v2 HTTP/1.1\r\n\r\n")
+        answer = connection.recv(1 << 16)
+    assert answer.split(b" ")[1] in (b"400", b"404", b"405")
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_ctrl_c_ends_the_server(start):

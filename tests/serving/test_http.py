@@ -303,6 +303,11 @@ class TestMetrics:
         assert answer.headers["content-type"].startswith("application/openmetrics-text")
         assert answer.body.endswith(b"# EOF\n")
 
+    def test_odd_accept_gets_the_plain_format(self, server: Server) -> None:
+        answer = server.ask("GET", "/metrics", headers={"Accept": "application/openmetrics-text;version=x"})
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith("text/plain")
+
 
 class TestEnd:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

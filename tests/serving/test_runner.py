@@ -151,6 +151,63 @@ class TestProof:
         # One shared run, then each alone.
         assert counted.rows == [6] + 3 * [3, 2, 1]
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "(float[n] x) => (float[n] y) { m = ReduceMax <keepdims = 0> (x) y = Div(x, m) }",
+            "(float[n] x) => (float[n] y) { m = ReduceMin <keepdims = 0> (x) y = Div(x, m) }",
+            "(float[n] x) => (float[n] y) { m = ReduceMean <keepdims = 0> (x) y = Sub(x, m) }",
+            "(int64[n] x) => (int64[n] y) { m = ReduceMax <keepdims = 0> (x) y = Sub(x, m) }",
+            "(int64[n] x) => (int64[n] y) { m = ReduceMin <keepdims = 0> (x) y = Sub(x, m) }",
+        ],
+    )
+    @pytest.mark.parametrize("sent", [0, 1, -3, 100])
+    def test_equal_requests_prove_nothing(
+        self, load: Callable[..., zrt.Session], counted: Counted, text: str, sent: int
+    ) -> None:
+        """Those of a load test are often equal."""
+        runs = runner(load(text), counted)
+        arrays = [np.array([sent], np.float32 if "float" in text else np.int64)] * 2
+        runs.run(jobs(*arrays))
+        assert (runs._batching.allowed, runs._batching.proven) == (False, False)
+
+    @pytest.mark.parametrize(
+        "array",
+        [
+            np.zeros((1, 4), np.float32),
+            np.array([[1, 2, 2, 1]], np.float32),
+            np.full((1, 4), np.nan, np.float32),
+            np.full((1, 4), 60_000, np.float16),
+            np.array([[1, 2, 3, 4]], ml_dtypes.bfloat16),
+            np.zeros((2, 4), np.int64),
+            np.array([[1, 2, 2, 1]], np.uint8),
+            np.zeros((1, 4), np.bool_),
+            np.ones((1, 4), np.bool_),
+            np.array([["", "", "", ""]], object),
+            np.array([["a", "ü", "", "a"]], object),
+        ],
+        ids=lambda array: str(array.dtype),
+    )
+    def test_equal_requests_share_runs_once_made_up_ones_prove_it(
+        self, load: Callable[..., zrt.Session], counted: Counted, array: Any
+    ) -> None:
+        kind = {"bool": "bool", "object": "string", "float32": "float"}.get(array.dtype.name, array.dtype.name)
+        runs = runner(load(f"({kind}[n, 4] x) => ({kind}[n, 4] y) {{ y = Identity(x) }}"), counted)
+        for _ in range(2):
+            values = runs.run(jobs(array, array))
+            for value in values:
+                np.testing.assert_array_equal(value["y"], array)
+        assert runs._batching.proven
+
+    def test_made_up_requests_that_cannot_run_prove_nothing(
+        self, load: Callable[..., zrt.Session], counted: Counted
+    ) -> None:
+        text = "(int64[n] i) => (float[n] y) <float[1] t = {10}> { y = Gather(t, i) }"
+        runs = runner(load(text), counted)
+        for _ in range(3):
+            assert y(runs.run(jobs([0], [0], name="i"))) == [[10], [10]]
+        assert (runs._batching.allowed, runs._batching.proven) == (True, False)
+
     def test_no_run_is_padded_before_the_proof(self, load: Callable[..., zrt.Session], counted: Counted) -> None:
         session = load("(float[n] x) => (float[n] y) { y = Softmax <axis = 0> (x) }")
         runs = runner(session, counted)

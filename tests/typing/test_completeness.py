@@ -15,7 +15,7 @@ import zrt
 from tests.support import processes
 
 # Their base classes are of packages that may be missing, or that have no types: pyright calls them unknown.
-OTHERS = ("zrt.ray.routing.", "zrt.serving.bounded_head.")
+OTHERS = ("zrt.ray.routing.", "zrt.serving.connection.")
 
 
 @pytest.mark.slow

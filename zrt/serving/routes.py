@@ -131,7 +131,11 @@ class Routes:
 
     async def metrics(self, request: Request) -> Response:
         """The metrics, in the format that the client accepts."""
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        try:
+            encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        except TypeError:
+            # A version that is no number.
+            encode, content_type = choose_encoder("")
         return Response(encode((await self.loaded()).metrics.exposed), headers={"Content-Type": content_type})
 
     async def _model(self, request: Request) -> ServedModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -38,7 +38,8 @@ class Batching:
     """Whether the requests of a model share runs; the model's runners share this object.
 
     The model's declaration allows it, and the first shared run proves it: the rows of its first and its last request
-    are those of runs alone. Otherwise no run is shared from then on.
+    are those of runs alone. Otherwise no run is shared from then on. Where all its requests are equal, a run
+    beside made-up ones has to show the same.
     """
 
     __slots__ = ("allowed", "proven", "refuted")
@@ -175,7 +176,8 @@ class Runner:
             # If rows depend on those before or after them, the first or the last request differs.
             for place in (0, -1):
                 self._prove(jobs[place], results[place])
-            self._batching.proven = True
+            alike = all(_equal(job.feeds, jobs[0].feeds) for job in jobs)
+            self._batching.proven = not alike or self._proves_beside_another(jobs[0])
         return self._finished(jobs, results, run)
 
     def _finished(self, jobs: Sequence[Job], results: Sequence[Results], run: _Run) -> list[Any]:
@@ -192,6 +194,19 @@ class Runner:
         for name, array in zip(self._outputs, alone, strict=True):
             if not same(shared[name], np.asarray(array)):
                 raise _NotSharedError(f"output {name!r} of a request has other values when the request shares a run")
+
+    def _proves_beside_another(self, job: Job) -> bool:
+        """Compares the results of a job beside made-up ones with those of a run alone; False if those cannot run."""
+        feeds = {name: np.concatenate([array, *_made_up(array)]) for name, array in job.feeds.items()}
+        try:
+            arrays = self._session.run(feeds, self._outputs, self._options)
+        except TerminatedError:
+            raise
+        except Error:
+            return False
+        shared = {name: np.asarray(array) for name, array in zip(self._outputs, arrays, strict=True)}
+        self._prove(job, {name: array[: job.rows] for name, array in shared.items()})
+        return True
 
     def _compute(self, jobs: Sequence[Job], size: int, exact: bool = False) -> _Run:
         """Runs the rows of all jobs; on a lane these are `size` rows, at whose end the last one repeats.
@@ -241,6 +256,27 @@ class Runner:
             self._known[key] = False
             return None, False
         return lane, misses == self._runtime.counters.misses
+
+
+def _equal(feeds: Mapping[str, Array], others: Mapping[str, Array]) -> bool:
+    return all(np.array_equal(array, others[name]) for name, array in feeds.items())
+
+
+def _made_up(array: Array) -> list[Array]:
+    """Two arrays of that shape of other values; different whole numbers or texts may be indices, and stay in use."""
+    kind = array.dtype.kind
+    if not array.size:
+        return [array, array]
+    if kind in "biuO" and array.min() != array.max():
+        return [np.full_like(array, value) for value in (array.min(), array.max())]
+    if kind == "O":
+        return [array + "x", array + "y"]
+    if kind == "b":
+        return [~array, ~array]
+    if kind in "iu":
+        return [array + 1, array - 1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return [(factor * array + factor).astype(array.dtype) for factor in (3, -7)]
 
 
 def _copied(results: Results) -> Results:

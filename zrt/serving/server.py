@@ -50,6 +50,7 @@ def configuration(
     return uvicorn.Config(
         application,
         http=_http(),
+        ws="none",
         lifespan="on",
         log_config=log,
         log_level="info" if access_log else "warning",
@@ -66,9 +67,9 @@ def _http() -> Any:
     """The reader of HTTP: httptools with a limit for heads; h11, which comes with uvicorn, has one of its own."""
     if importlib.util.find_spec("httptools") is None:
         return "h11"
-    from zrt.serving.bounded_head import BoundedHead
+    from zrt.serving.connection import Connection
 
-    return BoundedHead
+    return Connection
 
 
 def serve(

@@ -1,0 +1,80 @@
+"""`Connection`: uvicorn's HTTP on a connection, with a limit for the heads of requests and without other protocols."""
+
+from __future__ import annotations
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+# The most bytes of a head, of a chunk's size with its extensions, or of the lines after the last chunk. The parser
+# keeps them all, and copies a long line again for each part that comes.
+MOST_BYTES = 1 << 16
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that speaks HTTP/1.
+
+    It is refused (status 400) when its client sends more than `MOST_BYTES` of anything but bodies. A client that offers
+    another protocol beside its request (``Upgrade``) gets the answer to the request. The parser takes what follows such
+    an offer for the other protocol: so it reads the head a second time, without the offer.
+    """
+
+    _held = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Reads what came; the parser calls the methods below where a part of a request is complete."""
+        self._held += len(data)
+        self._unset_keepalive_if_required()
+        refused = ""
+        try:
+            while data:
+                data = self._read(data)
+        except httptools.HttpParserError:
+            refused = "Invalid HTTP request received."
+        if self._held > MOST_BYTES:
+            refused = f"The head of a request has at most {MOST_BYTES} bytes."
+        if refused and not self.transport.is_closing():
+            self.send_400_response(refused)
+
+    def _read(self, data: bytes) -> bytes:
+        """Gives data to the parser; returns what it has to be given next."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            # After CONNECT, which is refused, nothing is read.
+            if self._is_offer():
+                following = data[offer.args[0] :]
+                head = self._head()
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+                return head + following
+        return b""
+
+    def _is_offer(self) -> bool:
+        """Whether the parser read the head of a request that offers another protocol."""
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+
+    def _head(self) -> bytes:
+        """The head that was read, without an offer."""
+        first = b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        others = [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+        return b"\r\n".join([first, *others, b"", b""])
+
+    def on_headers_complete(self) -> None:
+        """The head of a request came."""
+        # What was held may have come with a body, at once.
+        if self._held > MOST_BYTES and len(self._head()) > MOST_BYTES:
+            raise ValueError("the head is too large")
+        self._held = 0
+        if not self._is_offer():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of a body came."""
+        self._held = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A request came."""
+        self._held = 0
+        if not self._is_offer():
+            super().on_message_complete()
