@@ -128,7 +128,7 @@ def by_ray(model: bytes, path: Path, threads: int) -> Callable[[], None]:
             parts = Parts(Path(folder, f"results.{kind}"), kind, {})
             actors = Actors(spec, 1, threads)
             scored = results(source, path, kind, {"x": ["x"]}, 0, actors=actors, batch=BATCH)
-            gather(scored, scorer, parts, lambda rows: None)
+            gather(scored, scorer, parts)
             parts.finish()
 
     return run

@@ -12,7 +12,7 @@ import pytest
 from tests.scoring import models
 from tests.support import processes
 from zrt.cli import main
-from zrt.scoring import parts
+from zrt.scoring import blocks, parts
 
 pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
 
@@ -146,6 +146,51 @@ class TestFormats:
         first = (tmp_path / "results.csv").read_text().splitlines()[1]
         assert first.startswith('1,"007",')
 
+    def test_words_for_no_number_stay_texts_among_texts(self, model, tmp_path, run):
+        """NA is a country."""
+        lines = ["x0,x1,x2,k,country,size", "1,2,3,4,NA,NA", '1,2,3,5,"",7', "1,2,3,6,null,null", "1,NA,3,7,DE,9"]
+        (tmp_path / "data.csv").write_text("\n".join(lines))
+        results = tmp_path / "results.parquet"
+        status, report = run(model, tmp_path / "data.csv", results, *CSV, "--keep", "country", "--keep", "size")
+        assert (status, report["bad"]) == (1, [{"row": 3, "reason": "column 'x1': it is null"}])
+        table = parquet.read_table(results)
+        assert table["country"].to_pylist() == ["NA", "", "null"]
+        assert (str(table["size"].type), table["size"].to_pylist()) == ("int64", [None, 7, None])
+        (tmp_path / "texts.onnx").write_bytes(models.texts())
+        assert (
+            run(tmp_path / "texts.onnx", tmp_path / "data.csv", results, "--input", "country=s", "--overwrite")[0] == 0
+        )
+        assert parquet.read_table(results)["t"].to_pylist() == ["NA", "", "null", "DE"]
+
+    def test_kept_texts_of_several_lines(self, model, tmp_path, run):
+        """pyarrow reads a file in blocks of 1 MiB, which may begin within a text."""
+        texts = [f"{'line' * 10}\n" * 5 + str(k) for k in range(10_000)]
+        rows = {f"x{i}": np.ones(10_000) for i in range(3)} | {"k": np.arange(10_000), "id": texts}
+        pyarrow.csv.write_csv(pa.table(rows), tmp_path / "data.csv")
+        assert (tmp_path / "data.csv").stat().st_size > 2 << 20
+        results = tmp_path / "results.parquet"
+        status, report = run(model, tmp_path / "data.csv", results, *CSV, "--keep", "id")
+        assert (status, report["rows"]) == (0, 10_000), report
+        assert parquet.read_table(results)["id"].to_pylist() == texts
+
+    def test_name_of_several_lines(self, model, tmp_path, monkeypatch, run):
+        """It stands at the head of each part."""
+        monkeypatch.setattr(parts, "PART_BYTES", 1000)
+        name = 'i "d"\n2'
+        parquet.write_table(table(**{name: K}), tmp_path / "data.parquet")
+        assert run(model, tmp_path / "data.parquet", tmp_path / "results.csv", "--keep", name)[0] == 0
+        parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+        assert pyarrow.csv.read_csv(tmp_path / "results.csv", parse_options=parse)[name].to_pylist() == K.tolist()
+
+    def test_kept_texts_count_for_the_size_of_a_part(self, model, tmp_path, monkeypatch, run):
+        monkeypatch.setattr(parts, "PART_BYTES", 1 << 20)
+        x = pa.FixedSizeListArray.from_arrays(pa.array(np.tile(X.ravel(), 10)), 3)
+        rows = pa.table({"x": x, "k": np.tile(K, 10), "id": ["text" * 200] * 10 * ROWS})
+        parquet.write_table(rows, tmp_path / "data.parquet")
+        run(model, tmp_path / "data.parquet", tmp_path / "results", "--keep", "id", "--batch", 64)
+        # 8 MB of texts and 0.2 MB of outputs; a chunk of 8,192 rows is cut at the ends of blocks only.
+        assert len(list((tmp_path / "results").glob("*.parquet"))) >= 3
+
     def test_kept_columns_of_numpy(self, model, tmp_path, run):
         np.savez(tmp_path / "data.npz", x=X, k=K, id=K + 7, pair=np.stack([K, K], axis=1))
         results = tmp_path / "results.parquet"
@@ -276,10 +321,64 @@ class TestBadRows:
 
     def test_data_set_without_rows_has_results_without_rows(self, tmp_path, run):
         (tmp_path / "texts.onnx").write_bytes(models.texts())
-        parquet.write_table(pa.table({"s": pa.array([], pa.string())}), tmp_path / "data.parquet")
-        assert run(tmp_path / "texts.onnx", tmp_path / "data.parquet", tmp_path / "results.parquet")[0] == 0
-        results = parquet.read_table(tmp_path / "results.parquet")
-        assert (results.num_rows, results.column_names) == (0, ["t"])
+        rows = pa.table({"s": pa.array([], pa.string()), "id": pa.array([], pa.int16())})
+        parquet.write_table(rows, tmp_path / "data.parquet")
+        results = tmp_path / "results.parquet"
+        assert run(tmp_path / "texts.onnx", tmp_path / "data.parquet", results, "--keep", "id")[0] == 0
+        found = parquet.read_table(results)
+        assert (found.num_rows, found.column_names, str(found["id"].type)) == (0, ["id", "t"], "int16")
+
+    @pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
+    def test_results_without_rows_have_the_kept_columns(self, model, tmp_path, kind, run):
+        if kind == "npz":
+            np.savez(tmp_path / "data.npz", x=np.full((20, 3), 1e300), k=K[:20], id=K[:20])
+        elif kind == "csv":
+            (tmp_path / "data.csv").write_text("x0,x1,x2,k,id\n1,?,3,4,5\n")
+        else:
+            parquet.write_table(table(pa.nulls(20, pa.list_(pa.float32()))), tmp_path / "data.parquet")
+        more = CSV if kind == "csv" else ()
+        results = tmp_path / "results.parquet"
+        assert run(model, tmp_path / f"data.{kind}", results, "--keep", "id", *more)[0] == 1
+        found = parquet.read_table(results)
+        assert (found.num_rows, found.column_names) == (0, ["id", "y", "n"])
+        assert str(found["id"].type) == ("string" if kind == "parquet" else "int64")
+
+    @pytest.mark.parametrize("place", [0, 64, 100, 936])
+    def test_whole_batches_of_bad_rows_beside_kept_columns(self, model, tmp_path, place, run):
+        rows = [None if place <= number < place + 64 else row for number, row in enumerate(X.tolist())]
+        parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "data.parquet")
+        results = tmp_path / "results.parquet"
+        assert run(model, tmp_path / "data.parquet", results, "--keep", "id", "--batch", 64)[0] == 1
+        assert parquet.read_table(results)["id"].to_pylist() == [
+            f"row {number}" for number, row in enumerate(rows) if row is not None
+        ]
+
+    @pytest.mark.parametrize("more", [(), ("--skip-bad",)])
+    def test_batches_do_not_depend_on_the_time_that_runs_take(self, tmp_path, monkeypatch, more, run):
+        """The results of this model tell which rows were in a batch."""
+        model = tmp_path / "model.onnx"
+        model.write_bytes(
+            models.parse(
+                """(float[n, l] x) => (float[n] y) <int64[1] a = {1}, int64[1] b = {0}> {
+                    s = ReduceSum <keepdims = 0> (x, a)
+                    m = ReduceSum <keepdims = 1> (s, b)
+                    y = Sub(s, m)
+                }"""
+            )
+        )
+        generator = np.random.default_rng(0)
+        rows = [
+            None if bad else [float(number)] * (2 + number // 700 % 2)
+            for number, bad in enumerate(generator.random(5000) < 0.01)
+        ]
+        parquet.write_table(pa.table({"x": rows}), tmp_path / "data.parquet")
+        made = []
+        for seconds in (1e-9, 0.001, 0.05, 10):
+            monkeypatch.setattr(blocks, "BLOCK_S", seconds)
+            arguments = (model, tmp_path / "data.parquet", tmp_path / "results.parquet", "--overwrite", "--batch", 10)
+            run(*arguments, *more)
+            made.append((tmp_path / "results.parquet").read_bytes())
+        assert len(set(made)) == 1
 
     def test_texts_that_are_no_numbers(self, model, tmp_path, run):
         lines = ["x0,x1,x2,k", "1,2,3,0", "1,two,3,1", "1,,3,2", "1,2,nan,3", "1,2,3,3.5", "4,5,6,5"]
@@ -289,6 +388,23 @@ class TestBadRows:
         assert (status, [one["row"] for one in report["bad"]]) == (1, [1, 2, 4])
         assert report["bad"][0]["reason"] == "column 'x1': 'two' is no float32"
         assert datasets.dataset(results, format="csv").to_table()["n"].to_pylist() == [0, 6, 10]
+
+    @pytest.mark.parametrize("last", ["7", "?"])
+    def test_notations_of_programs_are_no_numbers(self, model, tmp_path, last, run):
+        """Whatever the texts beside them."""
+        lines = ["x0,x1,x2,k", "1,2,3,0x10", "1,2,3,1_0", "1,2,3,٣", "1,0x1p3,3,4", "1,2,3,-5", f"1,2,3,{last}"]
+        (tmp_path / "bad.csv").write_text("\n".join(lines))
+        _, report = run(model, tmp_path / "bad.csv", tmp_path / "results.csv", *CSV)
+        assert [one["row"] for one in report["bad"]][:4] == [0, 1, 2, 3]
+        assert report["bad"][0]["reason"] == "column 'k': '0x10' is no int64"
+
+    @pytest.mark.parametrize("lists", [[[1.0, 2.0]] * 2, [[1.0, 2.0], [1.0] * 3], [[1.0, 2.0], None]], ids=str)
+    def test_lists_beside_numbers(self, model, tmp_path, lists, run):
+        columns = {"x0": [1.0, 2.0], "x1": pa.array(lists, pa.list_(pa.float32())), "x2": [1.0, 1.0], "k": [1, 2]}
+        parquet.write_table(pa.table(columns), tmp_path / "data.parquet")
+        status, report = run(model, tmp_path / "data.parquet", tmp_path / "results.csv", *CSV)
+        assert (status, [one["row"] for one in report["bad"]]) == (1, [0, 1])
+        assert report["bad"][0]["reason"].startswith("column 'x1': shape [")
 
 
 class TestMistakes:
@@ -338,6 +454,18 @@ class TestMistakes:
             assert status == 2
             assert "is part of the data set" in report
         assert [(file.name, file.read_bytes()) for file in data.parent.iterdir()] == [(data.name, before)]
+
+    def test_of_results_that_the_data_set_links_to(self, model, tmp_path, run):
+        results = tmp_path / "results"
+        assert run(model, write("parquet", tmp_path), results)[0] == 0
+        [part] = results.glob("*.parquet")
+        before = part.read_bytes()
+        (tmp_path / "rows").mkdir()
+        (tmp_path / "rows" / "link.parquet").symlink_to(part)
+        status, report = run(model, tmp_path / "rows", results, "--overwrite", "--input", "y=x", "--input", "n=k")
+        assert status == 2
+        assert "is part of the data set" in report
+        assert part.read_bytes() == before
 
     def test_of_csv_results(self, tmp_path, run):
         (tmp_path / "model.onnx").write_bytes(models.affine())

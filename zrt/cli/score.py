@@ -121,7 +121,7 @@ def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[in
     scored = results(source, arguments.source, kind, columns, parts.done, actors=actors, batch=scorer.batch, **rows)
     # An error holds the generator until the command ends, and Ray is shut down before that.
     with closing(scored):
-        score.gather(scored, scorer, parts, progress)
+        score.gather(scored, scorer, parts, progress, source.no_rows(arguments.keep))
 
 
 def _prepared(arguments: argparse.Namespace) -> _Run:
@@ -194,10 +194,11 @@ def _parts(arguments: argparse.Namespace, source: Source, kind: str, run: dict[s
 
 def _check_target(arguments: argparse.Namespace, source: Source, settings: Options) -> None:
     """Raises for results that would replace something that the run reads."""
-    target, read = arguments.target, arguments.source.resolve()
+    target = arguments.target
     for place in (target, work_folder(target, _is_file(arguments))):
-        if read in (place, *place.parents) or place in read.parents:
-            raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
+        for read in (arguments.source.resolve(), *(file.resolve() for file in source.files)):
+            if read in (place, *place.parents) or place in read.parents:
+                raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
     libraries = map(Path, settings.session.custom_op_libraries)
     inputs = common.files_of(arguments.model, settings, arguments.options, *source.files, *libraries)
     # `Parts` tells a target that exists from one that an interrupted run has made.

@@ -13,6 +13,9 @@ from zrt.errors import ArgumentError
 from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each, storable
 from zrt.scoring.results import Result
 
+# The words that files have in place of a number. "nan" is a number.
+NULLS = ["", "null", "NULL", "NA", "N/A", "#N/A"]
+
 # The texts that become numbers. Identifiers such as 007, and those of more digits than a number keeps, stay texts.
 INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
 NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$"
@@ -49,6 +52,10 @@ def _tensors(column: Any) -> Array | None:
 
 def _parsed(column: Any, wanted: Wanted) -> Any:
     """A column of texts as numbers, if all of them are."""
+    column = without_words(column)
+    if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
+        # For pyarrow, not for Python, "0x10" is a whole number.
+        return column
     try:
         parsed = pc.cast(column, pa.int64() if wanted.dtype.kind in "iu" else pa.float64())
     except pa.ArrowInvalid:
@@ -58,13 +65,23 @@ def _parsed(column: Any, wanted: Wanted) -> Any:
     return column if infinite else parsed
 
 
+def without_words(column: Any) -> Any:
+    """A column of texts with nulls in place of the words that stand for them."""
+    return pc.if_else(pc.is_in(column, pa.array(NULLS, column.type)), None, column)
+
+
+def typed(column: Any, kind: Any) -> Any:
+    """A column of texts in the type that `types_of` found."""
+    return without_words(column).cast(kind)
+
+
 def types_of(batches: Iterable[Any], columns: Sequence[str]) -> dict[str, Any]:
     """The types of columns of texts whose values are all whole numbers, or all numbers."""
     left = {name: [(INTEGER, pa.int64()), (NUMBER, pa.float64())] for name in columns}
     seen: set[str] = set()
     for batch in batches:
         for name in columns:
-            values = batch.column(list(columns).index(name)).drop_null()
+            values = without_words(batch.column(list(columns).index(name))).drop_null()
             if len(values):
                 seen.add(name)
                 left[name] = [kind for kind in left[name] if pc.all(pc.match_substring_regex(values, kind[0])).as_py()]

@@ -27,9 +27,6 @@ GROUP_BYTES = 32 << 20
 # The bytes that a value of open size, such as a text, counts for.
 OPEN_BYTES = 16
 
-# The words that CSV files have in place of a value. "nan" is a number.
-NULLS = ["", "null", "NULL", "NA", "N/A", "#N/A"]
-
 
 class ArrowSource:
     """A file or a folder of files, as a data set of pyarrow."""
@@ -44,9 +41,14 @@ class ArrowSource:
             if kind == "csv":
                 # As texts: pyarrow takes the types from the first rows, and a bad row must not end the run.
                 names = datasets.dataset(path, format="csv").schema.names
-                texts = dict.fromkeys(names, pa.string())
-                convert = pyarrow.csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=NULLS)
-                form = datasets.CsvFileFormat(convert_options=convert)
+                convert = pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    strings_can_be_null=True,
+                    null_values=[""],
+                    quoted_strings_can_be_null=False,
+                )
+                parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+                form = datasets.CsvFileFormat(convert_options=convert, parse_options=parse)
             self._dataset = datasets.dataset(path, format=form)
             self.names: list[str] = list(self._dataset.schema.names)
             self.files: list[Path] = [Path(file) for file in self._dataset.files]
@@ -84,6 +86,9 @@ class ArrowSource:
                 part = fragment if piece.groups is None else fragment.subset(row_group_ids=list(piece.groups))
                 return type(whole)([part], whole.schema, whole.format, whole.filesystem)
         raise FileError(f"{piece.file!r} is not in the data set")
+
+    def no_rows(self, columns: Sequence[str]) -> dict[str, Any]:
+        return {name: pa.array([], self._dataset.schema.field(name).type) for name in columns}
 
     def types(self, columns: Sequence[str]) -> dict[str, Any]:
         if self._kind != "csv" or not columns:

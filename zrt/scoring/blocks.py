@@ -77,7 +77,11 @@ def blocks(
     reasons = {row: reason for rows in reversed(list(inputs.values())) for row, reason in rows.bad.items()}
     start = 0
     while start < chunk.size:
-        end = _end_of_shape(inputs, reasons, start, min(start + pace.rows, chunk.size))
+        end = min(start + pace.rows, chunk.size)
+        if reasons and any(row in reasons for row in range(start, end)):
+            # So a batch has the same rows however fast others were.
+            end = min(start + scorer.batch, chunk.size)
+        end = _end_of_shape(inputs, reasons, start, end)
         every: Sequence[int] = range(start, end)
         bad = [(chunk.first + row, reasons[row]) for row in every if row in reasons] if reasons else []
         good = [row for row in every if row not in reasons] if bad else every
@@ -131,4 +135,5 @@ def _pick(values: Any, rows: Sequence[int]) -> Any:
     # A slice copies nothing.
     if isinstance(rows, range):
         return values[rows.start : rows.stop]
-    return values[rows] if isinstance(values, np.ndarray) else values.take(rows)
+    places = np.array(rows, np.int64)
+    return values[places] if isinstance(values, np.ndarray) else values.take(places)

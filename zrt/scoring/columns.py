@@ -82,6 +82,8 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
         if array.dtype.kind in "US" and wanted.dtype.kind not in "OU":
             parse: Callable[[Any], Any] = int if wanted.dtype.kind in "iu" else float
             texts = array.ravel()
+            if not all(text.isascii() and "_" not in text for text in texts):
+                raise ValueError("Python's own notation")
             array = np.array([parse(text) for text in texts]).reshape(array.shape)
             if array.dtype.kind == "f" and any("inf" not in text.lower() for text in texts[np.isinf(array.ravel())]):
                 return TOO_LARGE
@@ -104,7 +106,9 @@ def stack(parts: Sequence[Rows], wanted: Wanted) -> Rows:
     bad: dict[int, str] = {}
     for part in reversed(parts):
         bad.update(part.bad)
-    stacked = np.stack([np.asarray(part.values) for part in parts], axis=1)
+    columns = [np.asarray(part.values) for part in parts]
+    # Rows of lists are all bad.
+    stacked = np.stack([column if column.ndim == 1 else np.zeros(len(column)) for column in columns], axis=1)
     rows = fit("columns side by side", stacked, wanted)
     return Rows(rows.values, {**rows.bad, **bad})
 

@@ -102,6 +102,8 @@ def _join_csv(files: Sequence[Path], path: Path) -> None:
     with open(path, "wb") as target:
         for index, file in enumerate(files):
             with open(file, "rb") as part:
-                if index:
-                    part.readline()
+                header = part.readline() if index else b""
+                # The name of a column may have several lines.
+                while header.count(b'"') % 2 and (line := part.readline()):
+                    header += line
                 shutil.copyfileobj(part, target)

@@ -170,7 +170,7 @@ class Parts:
         """Adds the results of the next rows of the data set."""
         # One append: an interrupt cannot separate the results from the number of their rows.
         self._waiting.append(result)
-        self._bytes += sum(array.nbytes for array in result.outputs.values())
+        self._bytes += sum(each.nbytes for each in (*result.outputs.values(), *result.columns.values()))
         if self._bytes >= PART_BYTES or time.monotonic() - self._written >= self._checkpoint:
             self.flush()
 
@@ -184,16 +184,17 @@ class Parts:
         manifest = changed(self._manifest, done=done, bad_count=self.bad_count + len(result.bad), bad=bad)
         if result.outputs:
             name = f"part-{self.done:012d}-{done:012d}.{self._kind}"
-            types = self._kept_types
-            columns = {
-                column: values.cast(types[column]) if column in types else values
-                for column, values in result.columns.items()
-            }
+            columns = dict(result.columns)
+            for column, kind in self._kept_types.items():
+                # Deferred: pyarrow is an extra, which numpy's files do not need.
+                from zrt.scoring.arrow import typed
+
+                columns[column] = typed(columns[column], kind)
             shapes = {output: list(array.shape[1:]) for output, array in result.outputs.items()}
             if (manifest.shapes or shapes) != shapes:
                 raise ArgumentError(f"the rows of outputs have different shapes: {manifest.shapes} and {shapes}")
-            typed = result._replace(columns=columns)
-            _replace(self._folder / name, lambda path: files.write(path, self._kind, typed))
+            whole = result._replace(columns=columns)
+            _replace(self._folder / name, lambda path: files.write(path, self._kind, whole))
             manifest = changed(manifest, shapes=shapes, parts=[*manifest.parts, name])
         manifest.write(self._folder / MANIFEST)
         self._manifest, self._waiting, self._bytes = manifest, [], 0

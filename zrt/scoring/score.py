@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 from zrt.errors import Error
 from zrt.scoring.blocks import CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
@@ -98,7 +99,7 @@ def score(
     lanes = Lanes(scorer, columns, threads=threads, keep=keep, skip_bad=skip_bad)
     try:
         chunks = source.chunks(needed(columns, keep), parts.done, CHUNK_ROWS)
-        gather(lanes.results(chunks), scorer, parts, progress)
+        gather(lanes.results(chunks), scorer, parts, progress, source.no_rows(keep))
     finally:
         lanes.close()
 
@@ -108,8 +109,17 @@ def needed(columns: Mapping[str, Sequence[str]], keep: Sequence[str]) -> list[st
     return list(dict.fromkeys([name for names in columns.values() for name in names] + list(keep)))
 
 
-def gather(results: Iterator[Result], scorer: Scorer, parts: Parts, progress: Callable[[int], None]) -> None:
-    """Adds results to `parts`, and flushes it, also where an error ends them."""
+def gather(
+    results: Iterator[Result],
+    scorer: Scorer,
+    parts: Parts,
+    progress: Callable[[int], None] = lambda rows: None,
+    kept: Mapping[str, Any] | None = None,
+) -> None:
+    """Adds results to `parts`, and flushes it, also where an error ends them.
+
+    `kept` has the columns of the results without rows: those of a data set of which no row has results.
+    """
     done = parts.done
     try:
         for result in results:
@@ -121,7 +131,7 @@ def gather(results: Iterator[Result], scorer: Scorer, parts: Parts, progress: Ca
     if not parts.files:
         # Results of no rows, so that there is a file.
         with suppress(Error):
-            parts.add(Result(0, no_rows(scorer)))
+            parts.add(Result(0, no_rows(scorer), columns=kept or {}))
             parts.flush()
 
 

@@ -75,6 +75,9 @@ class Source(Protocol):
         Chunks end where they do with another `first`, so that batches have the same rows.
         """
 
+    def no_rows(self, columns: Sequence[str]) -> dict[str, Any]:
+        """The columns without rows."""
+
     def types(self, columns: Sequence[str]) -> dict[str, Any]:
         """Arrow's types of the columns that are read as texts and are none; a CSV file is read as a whole for them."""
 
@@ -146,6 +149,9 @@ class NumpySource:
             start, stop = max(aligned, first), min(aligned + size, end)
             if start < stop:
                 yield Chunk(start, stop - start, {name: self._arrays[name][start:stop] for name in columns})
+
+    def no_rows(self, columns: Sequence[str]) -> dict[str, Any]:
+        return {name: self._arrays[name][:0] for name in columns}
 
     def types(self, columns: Sequence[str]) -> dict[str, Any]:
         return {}
