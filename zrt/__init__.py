@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from zrt._common.config_keys import SessionConfigKey as SessionConfigKey
     from zrt.custom_ops import CustomOp as CustomOp
     from zrt.custom_ops import CustomOpDomain as CustomOpDomain
+    from zrt.diagnosis.check import check as check
+    from zrt.diagnosis.report import Check as Check
+    from zrt.diagnosis.report import Problem as Problem
     from zrt.environment.cpu_budget import CpuBudget as CpuBudget
     from zrt.environment.devices import EpDevice as EpDevice
     from zrt.environment.devices import HardwareDevice as HardwareDevice
@@ -119,6 +122,8 @@ installation.warn_of_other()
 _NAMES = {
     "_common.config_keys": ("RunConfigKey", "SessionConfigKey"),
     "custom_ops": ("CustomOp", "CustomOpDomain"),
+    "diagnosis.check": ("check",),
+    "diagnosis.report": ("Check", "Problem"),
     "environment.devices": (
         "ep_devices",
         "EpDevice",

@@ -112,6 +112,20 @@ def newer_model(build: Callable[..., Any]) -> None:
     zrt.Session(build(NEG, ir_version=99), QUIET)
 
 
+def newer_opset(build: Callable[..., Any]) -> None:
+    zrt.Session(build(NEG, opset=99), QUIET)
+
+
+def unknown_operator(build: Callable[..., Any]) -> None:
+    zrt.Session(build("(float[n] x) => (float[n] y) { y = NoSuchOperator(x) }"), QUIET)
+
+
+def unknown_operator_of_a_domain(build: Callable[..., Any]) -> None:
+    model = build("(float[n] x) => (float[n] y) { y = no.such.Operator(x) }")
+    model.opset_import.add(domain="no.such", version=1)
+    zrt.Session(model, QUIET)
+
+
 def provider_not_in_build(build: Callable[..., Any]) -> None:
     base.append(zrt.SessionOptions().handle(), "SNPEExecutionProvider", {})
 
@@ -142,6 +156,9 @@ PROVOKED = [
     (branch_that_fails, ort_messages.IN_A_BRANCH),
     (reused_buffer, ort_messages.REUSED_BUFFER),
     (newer_model, ort_messages.NEWER_MODEL),
+    (newer_opset, ort_messages.NEWER_OPSET),
+    (unknown_operator, ort_messages.UNKNOWN_OPERATOR),
+    (unknown_operator_of_a_domain, ort_messages.UNKNOWN_OPERATOR),
     (weights_elsewhere, ort_messages.WEIGHTS_ELSEWHERE),
     (adapter_of_strings, ort_messages.LORA_TYPE),
     (provider_not_in_build, ort_messages.NOT_IN_BUILD),

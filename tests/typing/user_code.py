@@ -321,6 +321,13 @@ def profiles(session: zrt.Session, image: Array) -> None:
     assert_type(zrt.memory_report(zrt.SessionSpec("model.onnx")).peak_bytes, int | None)
 
 
+def checks() -> None:
+    check = zrt.check("model.onnx", zrt.SessionOptions(), ["CPUExecutionProvider"])
+    assert_type(check, zrt.Check)
+    assert_type(check.problems, tuple[zrt.Problem, ...])
+    assert_type(check.nodes, dict[str, int] | None)
+
+
 def options_in_files() -> None:
     options = zrt.load_options("options.toml")
     assert_type(options, zrt.Options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
@@ -25,13 +25,13 @@ def required_operators() -> str | None:
     return _REQUIRED_OPERATORS if os.path.exists(_REQUIRED_OPERATORS) else None
 
 
-def metadata(name: str) -> str | None:
-    """The folder of an installed distribution's metadata, whose name contains the version.
+def metadata(name: str, folders: Iterable[str] | None = None) -> str | None:
+    """The folder of an installed distribution's metadata, whose name contains the version; `folders`: those to look in.
 
     importlib.metadata finds the same and takes 20 ms to import.
     """
     beginning = name.replace("-", "_") + "-"
-    for folder in map(os.path.abspath, sys.path):
+    for folder in map(os.path.abspath, sys.path if folders is None else folders):
         try:
             entries = os.listdir(folder)
         except OSError:

@@ -67,8 +67,14 @@ IN_A_BRANCH = OrtMessage("while running If node", ("1.27.0", "1.32.0"))
 REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0", "1.32.0"))
 """A kernel asks for an output whose size is not that of the buffer which the session planned for it."""
 
-NEWER_MODEL = OrtMessage("model IR version", ("1.27.0", "1.32.0"))
+NEWER_MODEL = OrtMessage(r"model IR version: \d+, max supported IR version: (?P<newest>\d+)", ("1.27.0", "1.32.0"))
 """A model has a newer IR version than the library reads."""
+
+NEWER_OPSET = OrtMessage(r"official support for domain \S+ is till opset (?P<newest>\d+)", ("1.27.0", "1.32.0"))
+"""A model imports a newer version of ONNX's operators than the library reads."""
+
+UNKNOWN_OPERATOR = OrtMessage(r"No Op registered for|is not a registered function/op", ("1.27.0", "1.32.0"))
+"""A library does not know an operator, or not in this version of its domain."""
 
 WEIGHTS_ELSEWHERE = OrtMessage(
     r"External data path validation failed for initializer: (?P<weight>.*?)\. Error: ", ("1.27.0", "1.32.0")

@@ -7,20 +7,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from zrt.cli import common, options
 from zrt.cli.options import option
 from zrt.cli.units import plural
 from zrt.errors import ModelError, UnsupportedError
+from zrt.loading.external_weights import zeros
 from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_contents import contents_of
 from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
 from zrt.session.placement import Placement
 from zrt.session.session import Session
-from zrt.types import GraphOptimizationLevel, nbytes
-from zrt.values import Value
+from zrt.types import GraphOptimizationLevel
 from zrt.values.model_metadata import NO_VERSION, ModelMetadata
 from zrt.values.type_info import ValueInfo, format_shape, format_type, type_name
 
@@ -54,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = sorted({str(weight.location) for weight in missing})
     if missing:
         # Zeros stand in for the weights; the optimizer would compute with them.
-        settings.initializers = {weight.name: _zeros(weight) for weight in missing}
+        settings.initializers = {weight.name: zeros(weight) for weight in missing}
         settings.graph_optimization_level = GraphOptimizationLevel.DISABLE_ALL
     with Session(path, settings, providers) as session:
         document = describe(path, session) | {"missing_files": files}
@@ -80,14 +78,6 @@ def _missing_weights(path: Path) -> list[Initializer]:
         # The load says more, or can read it.
         return []
     return [weight for weight in weights if weight.location and not (path.parent / weight.location).exists()]
-
-
-def _zeros(weight: Initializer) -> np.ndarray[Any, Any] | Value:
-    """A tensor of zeros, which takes no memory while nothing reads it."""
-    kind = weight.element_type
-    if kind.packed:
-        return Value.from_packed(np.zeros(nbytes(kind, weight.shape), np.uint8), kind, weight.shape)
-    return np.zeros(weight.shape, kind.dtype)
 
 
 def describe(path: Path, session: Session) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from zrt.loading.initializers import SMALLEST_LENT, Initializer, opened
 from zrt.loading.mapped_file import MappedFile
 from zrt.loading.model_source import Source
 from zrt.memory.buffers import Buffer
+from zrt.types import nbytes
 from zrt.values import Value
 
 
@@ -109,6 +110,14 @@ def refusal(source: Source, folder: str | None, weight: str) -> str:
     except (Error, OSError) as error:
         return f"{subject}: {error}"
     return subject
+
+
+def zeros(weight: Initializer) -> np.ndarray[Any, Any] | Value:
+    """A tensor of zeros, which takes no memory while nothing reads it."""
+    kind = weight.element_type
+    if kind.packed:
+        return Value.from_packed(np.zeros(nbytes(kind, weight.shape), np.uint8), kind, weight.shape)
+    return np.zeros(weight.shape, kind.dtype)
 
 
 def _can_be_lent(info: Initializer) -> bool:

@@ -1,0 +1,154 @@
+"""``zrt check``: the verdict of a library, in a process of its own."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zrt as package
+from tests.support.models import parse
+from zrt._native.library import library
+from zrt.cli import main
+from zrt.graph.model_proto import parse as proto_of
+
+GOOD = parse("(float[2] x) => (float[2] y) { y = Neg(x) }")
+OPEN = parse("(float[n] x) => (float[n] y) { y = Neg(x) }")
+
+
+@pytest.fixture
+def bad(saved: Callable[..., Path]) -> Path:
+    """A model with four nodes of one operator that nobody has."""
+    proto, _, _ = proto_of(GOOD)
+    del proto.graph.node[:]
+    names = ["x", *"abc", "y"]
+    for number in range(4):
+        proto.graph.node.add(op_type="Grelu", name=f"n{number}", input=[names[number]], output=[names[number + 1]])
+    return saved(proto.SerializeToString(), "bad.onnx")
+
+
+def test_model_that_runs(zrt: Callable[..., str], zrt_json: Callable[..., Any], saved: Callable[..., Path]) -> None:
+    path = saved(OPEN)
+    document = zrt_json("check", path)
+    assert document == {
+        "model": str(path),
+        "library": library().version,
+        "verdict": "runs",
+        "problems": [
+            {
+                "severity": "note",
+                "subject": "input 'x'",
+                "reason": "its shape [n] is open: the feeds of each run settle it",
+                "remedy": "",
+                "nodes": [],
+            }
+        ],
+        "nodes": {"CPUExecutionProvider": 1},
+        "operators": 1,
+    }
+    lines = zrt("check", path).splitlines()
+    assert lines == [
+        f"{path}: runs with ONNX Runtime {library().version}",
+        "  1 node on CPUExecutionProvider",
+        "note  input 'x': its shape [n] is open: the feeds of each run settle it",
+    ]
+
+
+def test_model_that_does_not_load_is_status_1(zrt: Callable[..., str], bad: Path) -> None:
+    text = zrt("check", bad, status=1)
+    assert "bad.onnx: does not load" in text
+    assert "error  operator Grelu: ONNX has no operator of this name" in text
+    assert "nodes: n0, n1, n2 and 1 more" in text
+    document = json.loads(zrt("check", bad, "--json", status=1))
+    assert (document["verdict"], document["problems"][0]["nodes"]) == ("does not load", ["n0", "n1", "n2", "n3"])
+
+
+def test_model_inside_zrt_is_the_default(zrt: Callable[..., str]) -> None:
+    assert zrt("check").startswith("the digit classifier inside zrt: runs")
+
+
+def test_mistakes_are_status_2(saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = tmp_path / "options.toml"
+    options.write_text("[session]\nnonsense = 3\n")
+    for more, words in (
+        (["--provider", "nope"], "nope"),
+        (["--options", options], "nonsense"),
+        (["--import", "no_such_module"], "no_such_module"),
+        (["--library", "a", "--python", "b"], "give one"),
+        (["--python", tmp_path / "no-python"], "is no Python that runs"),
+        (["--python", "/bin/false"], "is no Python that runs"),
+    ):
+        assert main(["check", str(saved(GOOD)), *map(str, more)]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_failures_are_status_1(saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library_file = tmp_path / "libonnxruntime.so"
+    library_file.write_bytes(b"no library")
+    for model, more, words in (
+        (tmp_path / "none.onnx", [], "none.onnx"),
+        (saved(GOOD), ["--library", library_file], str(library_file)),
+    ):
+        assert main(["check", str(model), *map(str, more)]) == 1
+        assert words in capsys.readouterr().err
+
+
+def test_other_libraries_are_asked(zrt_json: Callable[..., Any], saved: Callable[..., Path]) -> None:
+    path = library().path
+    if path is None:
+        pytest.skip("this ONNX Runtime is inside zrt")
+    assert zrt_json("check", saved(GOOD), "--library", path)["library"] == library().version
+    if library().source.startswith("onnxruntime"):
+        assert zrt_json("check", saved(GOOD), "--python", sys.executable)["verdict"] == "runs"
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Writes a module to the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text: str) -> str:
+        (tmp_path / "my_checked_ops.py").write_text(text)
+        return "my_checked_ops"
+
+    return write
+
+
+def test_death_of_the_process_is_a_report(
+    zrt: Callable[..., str], saved: Callable[..., Path], module: Callable[[str], str]
+) -> None:
+    name = module("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    document = json.loads(zrt("check", saved(GOOD), "--import", name, "--json", status=1))
+    assert (document["verdict"], document["library"]) == ("does not load", None)
+    assert "SIGSEGV" in document["problems"][0]["reason"]
+    assert "SIGSEGV" in zrt("check", saved(GOOD), "--import", name, status=1)
+
+
+def test_operators_of_a_module_that_prints(
+    zrt_json: Callable[..., Any], saved: Callable[..., Path], module: Callable[[str], str]
+) -> None:
+    name = module(
+        "import zrt\nprint('{')\n\n\nclass Twice(zrt.CustomOp):\n    inputs = outputs = ('float32',)\n\n"
+        "    def compute(self, context):\n        raise AssertionError\n\n\n"
+        "domain = zrt.CustomOpDomain('my.ops', [Twice()])\n"
+    )
+    proto, _, _ = proto_of(GOOD)
+    proto.graph.node[0].op_type, proto.graph.node[0].domain = "Twice", "my.ops"
+    proto.opset_import.add(domain="my.ops", version=1)
+    path = saved(proto.SerializeToString())
+    assert zrt_json("check", path, status=1)["verdict"] == "does not load"
+    assert zrt_json("check", path, "--import", name)["verdict"] == "runs"
+
+
+def test_options_of_a_file_count(zrt_json: Callable[..., Any], saved: Callable[..., Path], tmp_path: Path) -> None:
+    options = tmp_path / "options.toml"
+    options.write_text(f"[session]\noptimized_model_filepath = '{tmp_path / 'written.onnx'}'\n")
+    assert zrt_json("check", saved(GOOD), "--options", options)["verdict"] == "runs"
+    assert not (tmp_path / "written.onnx").exists()
+
+
+def test_check_is_what_python_has(zrt_json: Callable[..., Any], saved: Callable[..., Path]) -> None:
+    path = saved(OPEN)
+    assert zrt_json("check", path) == json.loads(json.dumps(package.check(path).to_dict()))

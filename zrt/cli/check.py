@@ -1,0 +1,144 @@
+"""``zrt check``: whether an ONNX Runtime loads a model, and what keeps it from that."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zrt._native import library_files
+from zrt.bench import child
+from zrt.cli import common, options
+from zrt.cli.options import UsageError, option
+from zrt.cli.units import plural
+from zrt.errors import ArgumentError, Error, ProviderError
+
+if TYPE_CHECKING:
+    from zrt.cli.terminal import Page
+
+SUMMARY = "Check whether a model loads here or elsewhere, and what keeps it from that."
+
+DOES_NOT_LOAD = 1
+USED_WRONGLY = 2
+
+# The process that loads the model: a damaged one may end it.
+PROGRAM = "from zrt.cli.check import answer; answer()"
+STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
+MOST_NODES = 3
+
+OPTIONS = (
+    options.MODEL,
+    option("--provider", "an execution provider to ask for; the best first", "NAME", repeated=True),
+    options.OPTIONS,
+    options.IMPORT,
+    option("--library", "ask this libonnxruntime instead of the one that zrt finds", "FILE", Path),
+    option("--python", "ask the onnxruntime that is installed for this Python", "PYTHON"),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt check``."""
+    page = None if arguments.json else common.open_page()
+    model = common.model_path(arguments.model)
+    document = _asked(arguments, model)
+    if page is None:
+        common.print_json(document)
+    else:
+        _show(page, common.model_label(arguments.model), document)
+    return 0 if document["verdict"] != "does not load" else DOES_NOT_LOAD
+
+
+def _asked(arguments: argparse.Namespace, model: Path) -> dict[str, Any]:
+    """The check by a process of its own, as plain data."""
+    request = {
+        "model": str(model),
+        "options": None if arguments.options is None else str(arguments.options),
+        "providers": arguments.provider,
+        "imports": arguments.imports,
+    }
+    library = _library(arguments)
+    variables = {} if library is None else {"ZRT_ORT_LIBRARY": str(library)}
+    with child.start(PROGRAM, **variables) as process:
+        try:
+            output, _ = process.communicate(json.dumps(request).encode())
+        finally:
+            process.kill()
+    if process.returncode < 0:
+        with suppress(ValueError):
+            output = json.dumps({"signal": signal.Signals(-process.returncode).name}).encode()
+    reply: dict[str, Any] = json.loads(output) if output else {"error": "the process that loads the model failed"}
+    if "signal" in reply:
+        reason = (
+            f"it ended the process that loads it ({reply['signal']}): the file is damaged, or the library has a fault"
+        )
+        problem = {"severity": "error", "subject": "the model", "reason": reason, "remedy": "", "nodes": []}
+        return {"model": str(model), "library": None, "verdict": "does not load", "problems": [problem]}
+    if "error" in reply:
+        raise (UsageError if reply.get("usage") else common.CommandError)(reply["error"])
+    return reply
+
+
+def _library(arguments: argparse.Namespace) -> Path | None:
+    """The library to ask; None for the one that zrt finds."""
+    if arguments.library is not None and arguments.python is not None:
+        raise UsageError("--library and --python both say which ONNX Runtime to ask: give one")
+    if arguments.python is None:
+        return None if arguments.library is None else Path(os.path.abspath(arguments.library))
+    command = [arguments.python, "-c", "import json, sys; print(json.dumps(sys.path))"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True)
+        folders = [folder for folder in json.loads(done.stdout) if folder]
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        raise UsageError(f"--python: {arguments.python!r} is no Python that runs: {error}") from None
+    for name in library_files.DISTRIBUTIONS:
+        metadata = library_files.metadata(name, folders)
+        file = None if metadata is None else library_files.library_file(metadata)
+        if file is not None:
+            return Path(file)
+    raise common.CommandError(f"--python: {arguments.python!r} has no onnxruntime")
+
+
+def answer() -> None:
+    """The program of the process that loads the model: reads a request from standard input, and prints the check."""
+    # What modules of the user's print must not stand among the reply.
+    reply = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    request = json.load(sys.stdin)
+    with reply:
+        json.dump(_answered(request), reply)
+
+
+def _answered(request: dict[str, Any]) -> dict[str, Any]:
+    from zrt.diagnosis.check import check
+
+    place = None if request["options"] is None else Path(request["options"])
+    try:
+        settings = common.loaded_options(argparse.Namespace(options=place, threads=None), 1)
+        if request["imports"]:
+            settings.session.custom_ops = common.imported_domains(request["imports"])
+        wanted = [common.provider_named(name) for name in request["providers"]]
+        return check(request["model"], settings.session, common.requested_providers(wanted, settings) or None).to_dict()
+    except (Error, UsageError, OSError) as error:
+        usage = isinstance(error, (UsageError, ArgumentError, ProviderError, TypeError))
+        return {"error": str(error), "usage": usage}
+
+
+def _show(page: Page, label: str, document: dict[str, Any]) -> None:
+    version = f" with ONNX Runtime {document['library']}" if document["library"] else ""
+    page.line(f"{label}: ", (document["verdict"], "bold"), version)
+    for provider, count in (document.get("nodes") or {}).items():
+        page.line(f"  {plural(count, 'node')} on {provider}")
+    for problem in document["problems"]:
+        page.line((problem["severity"], STYLES[problem["severity"]]), f"  {problem['subject']}: {problem['reason']}")
+        if problem["remedy"]:
+            page.line(f"       {problem['remedy']}")
+        nodes = problem["nodes"]
+        if nodes:
+            more = f" and {len(nodes) - MOST_NODES} more" if len(nodes) > MOST_NODES else ""
+            page.line(f"       nodes: {', '.join(nodes[:MOST_NODES])}{more}", style="dim")

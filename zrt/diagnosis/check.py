@@ -1,0 +1,262 @@
+"""`check`: whether a library loads a model, and what keeps it from that. The model is never run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from zrt._common.config_keys import SessionConfigKey
+from zrt._common.public import public
+from zrt._native import ort_messages
+from zrt._native.library import library
+from zrt.diagnosis import int8
+from zrt.diagnosis.operators import Operator, operators_of, versions_of
+from zrt.diagnosis.report import CPU, ERROR, NOTE, WARNING, Check, Findings
+from zrt.diagnosis.trials import Limits, Trials, limits
+from zrt.errors import ModelError, ModelNotFoundError, NotImplementedByOrtError, OrtError, UnsupportedError
+from zrt.graph.model_proto import package, parse, subgraphs
+from zrt.loading.external_weights import WeightFiles, zeros
+from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
+from zrt.loading.model_source import LARGEST_IN_MEMORY, Model, Source
+from zrt.loading.session_options import SessionOptions
+from zrt.providers.selection import ProvidersLike
+from zrt.session.session import Session
+from zrt.types import ElementType, GraphOptimizationLevel, LogSeverity
+from zrt.values.type_info import format_shape, type_name
+
+# The newest version of ONNX's operators and of its IR that releases of ONNX Runtime read, as each of them says.
+RELEASES = ((26, 13, "1.27"), (28, 14, "1.32"))
+
+# Domains of operators, and what brings them.
+BRINGS = {
+    "ai.onnx.contrib": "the package onnxruntime-extensions has its operators: register its library",
+    "com.microsoft": "it is ONNX Runtime's own domain: another release may have this operator",
+    "com.microsoft.nchwc": "ONNX Runtime wrote this model for the CPU that it ran on: take the model before that",
+    "org.pytorch.aten": "PyTorch wrote an operator that ONNX has not: export the model with dynamo=True",
+    "trt.plugins": "it is a plugin of TensorRT: load the model with that provider and the plugin's library",
+    "mmdeploy": "the package mmdeploy has its operators: register its library",
+}
+REGISTER = "register its operators: SessionOptions.custom_ops or custom_op_libraries"
+
+
+@public
+def check(model: Model, options: SessionOptions | None = None, providers: ProvidersLike = None) -> Check:
+    """Whether the loaded ONNX Runtime takes a model with these options and providers, and what keeps it from that.
+
+    The model is loaded, never run. Where it does not load, each distinct operator of its graph is loaded by itself with
+    its types: so every one that is missing is named, not the first alone. Weights that cannot be read count as zeros.
+
+    A model that cannot be read gets a `Check` too. Raises `UnsupportedError` without the onnx package, the errors of
+    `Session` for wrong arguments, and `ModelNotFoundError` where there is no such file. A damaged model may end the
+    process, by faults of ONNX Runtime (docs/security.md): ``zrt check`` loads it in a process of its own.
+    """
+    package()
+    settings = replace(
+        options or SessionOptions(),
+        record_placement=True,
+        log_severity_level=LogSeverity.FATAL,
+        optimized_model_filepath=None,
+        profile_file_prefix=None,
+        cache=False,
+    )
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(Source(model))
+        except ModelNotFoundError:
+            raise
+        except ModelError as error:
+            # An empty file, or a folder.
+            found = Findings(_name(model), "", library().version)
+            found.add(ERROR, "the file", str(error))
+            return found.result()
+        found = Findings(_name(model), source.subject, library().version)
+        try:
+            weights = list_initializers(model)
+            proto = _read(model, source)
+        except UnsupportedError:
+            found.add(NOTE, "the graph", "it is not examined: the model is in ONNX Runtime's own format")
+            weights, proto = (), None
+        except ModelError as error:
+            found.add(ERROR, "the file", found.plain(error))
+            return found.result()
+        missing = _unreadable(source, weights, settings, found)
+        session = _load(model, settings, providers, missing, found)
+        if session is not None:
+            stack.enter_context(session)
+        if proto is not None:
+            _examine(proto, settings, session, found)
+        return found.result(*(() if session is None else _placed(session, found)))
+
+
+def _placed(session: Session, found: Findings) -> tuple[dict[str, int], bool]:
+    """How many nodes each provider runs, and whether the CPU runs some for which another provider was asked."""
+    placement, first = session.placement(), session.providers[0]
+    on_cpu = [node for node in placement.nodes if node.provider == CPU]
+    if not on_cpu or first == CPU:
+        return placement.providers, False
+    reason = f"{len(on_cpu)} of {len(placement.nodes)} nodes run on the CPU"
+    found.add(
+        WARNING,
+        first,
+        reason,
+        "SessionOptions(strict=True) refuses that",
+        tuple(node.name or node.op_type for node in on_cpu),
+    )
+    return placement.providers, True
+
+
+def _name(model: Model) -> str:
+    """The model in the result: its path, or words for one in memory."""
+    return os.fsdecode(model) if isinstance(model, (str, os.PathLike)) else "model in memory"
+
+
+def _read(model: Model, source: Source) -> Any:
+    """The model as an ``onnx.ModelProto``."""
+    size = 0 if source.path is None else os.path.getsize(source.path)
+    if size > LARGEST_IN_MEMORY:
+        raise ModelError(
+            f"it has {size / 1e9:.1f} GB, and protobuf reads 2 GB at most: save it with its weights in another file"
+        )
+    return parse(model)[0]
+
+
+def _unreadable(
+    source: Source, weights: tuple[Initializer, ...], settings: SessionOptions, found: Findings
+) -> list[Initializer]:
+    """The weights outside the model whose files are missing, too short or in a folder that is not trusted."""
+    folder = settings.config_entries.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
+    by_location: dict[str, list[Initializer]] = {}
+    for weight in weights:
+        supplied = weight.name in settings.initializers or weight.location in settings.external_initializer_files
+        if weight.location is not None and not supplied:
+            by_location.setdefault(weight.location, []).append(weight)
+    missing: list[Initializer] = []
+    with WeightFiles(source, folder, [os.fsencode(each) for each in settings.trusted_folders]) as files:
+        for location, group in by_location.items():
+            try:
+                files.values(group, source.subject)
+            except ModelError as error:
+                found.add(ERROR, f"the weights in {location!r}", found.plain(error))
+                missing += group
+    return missing
+
+
+def _load(
+    model: Model, settings: SessionOptions, providers: ProvidersLike, missing: list[Initializer], found: Findings
+) -> Session | None:
+    """The session, with zeros for what is missing; None where the library does not load the model."""
+    if missing:
+        # The optimizer would compute with the zeros.
+        settings = replace(
+            settings,
+            initializers={**settings.initializers, **{weight.name: zeros(weight) for weight in missing}},
+            graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
+        )
+    try:
+        return Session(model, settings, providers)
+    except (OrtError, ModelError) as error:
+        found.refused = error
+        return None
+
+
+def _examine(proto: Any, settings: SessionOptions, session: Session | None, found: Findings) -> None:
+    """Finds the problems of a model's graph."""
+    versions = versions_of(proto)
+    newest = limits(versions)
+    operators = operators_of(proto)
+    found.operators = len(operators)
+    trials = Trials(
+        {domain: min(version, newest.opsets[domain] or version) for domain, version in versions.items()},
+        min(proto.ir_version, newest.ir_version or proto.ir_version),
+        settings,
+    )
+    if session is None:
+        _check_versions(proto.ir_version, versions, newest, found)
+        for operator in operators:
+            # The nodes of its subgraphs are there by themselves.
+            if not any(True for _ in subgraphs(operator.node)):
+                _check_operator(operator, trials, found)
+    elif CPU in session.placement().providers:
+        _check_casts(operators, trials, found)
+        int8.check(proto, settings, found)
+    for info in session.inputs if session is not None else ():
+        if info.shape is None or not all(isinstance(size, int) for size in info.shape):
+            reason = f"its shape {format_shape(info.shape)} is open: the feeds of each run settle it"
+            found.add(NOTE, f"input {info.name!r}", reason)
+
+
+def _check_versions(ir_version: int, versions: dict[str, int], newest: Limits, found: Findings) -> None:
+    later = "or take ONNX Runtime {} or later"
+    if newest.ir_version is not None and ir_version > newest.ir_version:
+        releases = [later.format(release) for _, ir, release in RELEASES if ir >= ir_version][:1]
+        remedy = ", ".join([f"set the model's ir_version to {newest.ir_version}", *releases])
+        found.add(ERROR, f"IR version {ir_version}", f"this library reads {newest.ir_version} and older", remedy)
+    for domain, version in versions.items():
+        limit = newest.opsets[domain]
+        if limit is not None and version > limit:
+            releases = [later.format(release) for opset, _, release in RELEASES if not domain and opset >= version][:1]
+            remedy = ", ".join([f"convert it: onnx.version_converter.convert_version(model, {limit})", *releases])
+            subject = f"opset {version} of {domain or ONNX_DOMAIN}"
+            found.add(ERROR, subject, f"this library reads {limit} and older", remedy)
+
+
+def _check_operator(operator: Operator, trials: Trials, found: Findings) -> None:
+    """Finds the reason why the library does not load an operator by itself, if it does not."""
+    nodes = tuple(operator.nodes)
+    if operator.version is None:
+        reason = f"the model imports no version of its domain {operator.domain!r}"
+        found.add(ERROR, operator.name, reason, "add the domain to the model's opset_import", nodes)
+        return
+    error = trials.error(operator)
+    if error is None:
+        return
+    if ort_messages.UNKNOWN_OPERATOR.matches(error):
+        reason, remedy = _unknown(operator)
+        found.add(ERROR, operator.name, reason, remedy, nodes)
+    elif operator.typed and isinstance(error, NotImplementedByOrtError):
+        own, others = map(_names, (operator.element_types, trials.types_with_kernels(operator)))
+        remedy = f"cast its inputs: it has one for {others}" if others else ""
+        found.add(ERROR, operator.name, f"this library has no kernel for {own} on the CPU", remedy, nodes)
+    elif operator.typed:
+        found.add(ERROR, operator.name, found.plain(error), "", nodes)
+
+
+def _names(types: Iterable[ElementType]) -> str:
+    return ", ".join(map(type_name, types))
+
+
+def _unknown(operator: Operator) -> tuple[str, str]:
+    """Why a library does not know an operator, and what mends it."""
+    name, domain = operator.node.op_type, operator.domain
+    if domain not in ("", "ai.onnx.ml"):
+        return "this library does not know it", BRINGS.get(domain, REGISTER)
+    history = [
+        schema
+        for schema in package().defs.get_all_schemas_with_history()
+        if (schema.name, schema.domain) == (name, domain)
+    ]
+    first = min((schema.since_version for schema in history), default=None)
+    if first is None:
+        return "ONNX has no operator of this name", ""
+    if first > (operator.version or 0):
+        return f"ONNX has it since opset {first}, the model imports {operator.version}", f"convert it to opset {first}"
+    dropped = min((schema.since_version for schema in history if schema.deprecated), default=None)
+    return f"this library does not know it{f': ONNX dropped it in opset {dropped}' if dropped else ''}", ""
+
+
+def _check_casts(operators: list[Operator], trials: Trials, found: Findings) -> None:
+    """Finds operators of 16 bits that the CPU computes in 32."""
+    for kind in (ElementType.FLOAT16, ElementType.BFLOAT16):
+        cast = [each for each in operators if kind in each.element_types and each.typed and trials.is_cast(each)]
+        if cast:
+            names = ", ".join(sorted({each.node.op_type for each in cast}))
+            found.add(
+                WARNING,
+                f"values of {type_name(kind)}",
+                f"the CPU computes these operators in float32, between casts: {names}",
+                "convert the model to float32, or give it a provider with such kernels",
+                tuple(node for each in cast for node in each.nodes),
+            )

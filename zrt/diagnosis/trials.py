@@ -1,0 +1,146 @@
+"""Trials: models of one node, by which a library says what it has. They are loaded and never run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from zrt._common.one_node import NEWEST_IR
+from zrt._native import ort_messages
+from zrt._native.ort_messages import OrtMessage
+from zrt.diagnosis.operators import Operator
+from zrt.errors import Error
+from zrt.graph.model_proto import package
+from zrt.loading.session_options import SessionOptions
+from zrt.session.session import Session
+from zrt.types import BY_ONNX_CODE, ElementType, GraphOptimizationLevel, LogSeverity
+
+# A number that no version reaches.
+BEYOND = 1 << 20
+
+# The types that a user may cast to where a library has no kernel, the best first.
+FLOATS = (ElementType.FLOAT, ElementType.FLOAT16, ElementType.DOUBLE)
+WHOLE = (ElementType.INT64, ElementType.INT32, ElementType.UINT8, ElementType.INT8)
+
+
+class Limits(NamedTuple):
+    """The newest that a library reads; None where it does not say."""
+
+    ir_version: int | None
+    opsets: dict[str, int | None]
+    """By domain; "" is ONNX's own."""
+
+
+def limits(domains: Iterable[str]) -> Limits:
+    """The newest IR version that the library reads, and the newest version of each of these domains."""
+    return Limits(
+        _newest(ort_messages.NEWER_MODEL, _identity(BEYOND, {})),
+        {domain: _newest(ort_messages.NEWER_OPSET, _identity(NEWEST_IR, {domain: BEYOND})) for domain in domains},
+    )
+
+
+def _identity(ir_version: int, versions: Mapping[str, int]) -> Any:
+    helper = package().helper
+    node = helper.make_node("Identity", ["x"], ["y"])
+    values = (helper.make_tensor_value_info(name, 1, None) for name in "xy")
+    return _model([node], [next(values)], [next(values)], {"": 13, **versions}, ir_version)
+
+
+def _newest(message: OrtMessage, model: Any) -> int | None:
+    try:
+        Session(model, _quiet(SessionOptions())).close()
+    except Error as error:
+        found = message.search(error)
+        return int(found["newest"]) if found else None
+    return None
+
+
+def _model(nodes: list[Any], inputs: list[Any], outputs: list[Any], versions: Mapping[str, int], ir: int) -> Any:
+    helper = package().helper
+    graph = helper.make_graph(nodes, "trial", inputs, outputs)
+    opsets = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=ir)
+
+
+def _quiet(options: SessionOptions) -> SessionOptions:
+    """The options of a trial: with the operators of `options`, without optimization and messages."""
+    return SessionOptions(
+        intra_op_num_threads=1,
+        graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
+        log_severity_level=LogSeverity.FATAL,
+        custom_ops=options.custom_ops,
+        custom_op_libraries=options.custom_op_libraries,
+    )
+
+
+class Trials:
+    """Loads operators of a model one by one; `options` has the domains of custom operators."""
+
+    def __init__(self, versions: Mapping[str, int], ir_version: int, options: SessionOptions) -> None:
+        self._versions = versions
+        self._ir_version = ir_version
+        self._options = options
+
+    def error(self, operator: Operator) -> Error | None:
+        """The library's reason not to load an operator; None if it does."""
+        return self._load(self._model_of(operator, operator.types))
+
+    def _load(self, model: Any, written: str | None = None) -> Error | None:
+        options = _quiet(self._options)
+        options.optimized_model_filepath = written
+        try:
+            Session(model, options).close()
+        except Error as error:
+            return error
+        return None
+
+    def _model_of(self, operator: Operator, types: Mapping[str, Any]) -> Any:
+        helper = package().helper
+        names = list(dict.fromkeys(name for name in operator.node.input if name and name not in operator.constants))
+        # Whether a library knows an operator does not depend on the types.
+        unknown = helper.make_tensor_type_proto(int(ElementType.FLOAT), None)
+        inputs = [helper.make_value_info(name, types.get(name, unknown)) for name in names]
+        # The library infers the type of an output that is not declared.
+        outputs = [
+            helper.make_value_info(name, operator.outputs[name])
+            if operator.domain and name in operator.outputs
+            else helper.make_empty_tensor_value_info(name)
+            for name in operator.node.output
+            if name
+        ]
+        model = _model([operator.node], inputs, outputs, self._versions, self._ir_version)
+        model.graph.initializer.extend(operator.constants.values())
+        return model
+
+    def types_with_kernels(self, operator: Operator) -> list[ElementType]:
+        """Other element types with which the library loads an operator that it does not load with its own."""
+        found: dict[ElementType, None] = {}
+        for own in operator.element_types:
+            for other in WHOLE if "int" in own.onnx_name else FLOATS:
+                changed = {name: _recoded(kind, own, other) for name, kind in operator.types.items()}
+                # Weights would keep their types.
+                if other != own and not operator.constants and self._load(self._model_of(operator, changed)) is None:
+                    found[other] = None
+        return list(found)
+
+    def is_cast(self, operator: Operator) -> bool:
+        """Whether the library loads an operator by casts of its inputs to another type."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trial.onnx")
+            if self._load(self._model_of(operator, operator.types), path) is not None:
+                return False
+            written = package().load(path)
+        casts = [node for node in written.graph.node if node.op_type == "Cast"]
+        return len(casts) > int(operator.node.op_type == "Cast")
+
+
+def _recoded(kind: Any, own: ElementType, other: ElementType) -> Any:
+    """A type with another element type in place of its own."""
+    copy = type(kind)()
+    copy.CopyFrom(kind)
+    if kind.HasField("tensor_type") and BY_ONNX_CODE.get(kind.tensor_type.elem_type) is own:
+        # ONNX has the same numbers for these types.
+        copy.tensor_type.elem_type = int(other)
+    return copy
