@@ -73,22 +73,24 @@ def measure(folders: dict[str, str], model: str, feeds: str, rounds: int) -> dic
     return found
 
 
-def show(folders: dict[str, str], found: dict[str, dict[str, list[float]]]) -> None:
-    """Prints a table: a column for each contender, and in brackets the median of the ratios to onnxruntime's."""
+def show(folders: dict[str, str], found: dict[str, dict[str, list[float]]], yardstick: str) -> None:
+    """Prints a table: a column for each contender, and in brackets the median of the ratios to the yardstick's."""
     bare = median(found["numpy"]["resident"])
     shown = [name for name in folders if name != "numpy"]
     sizes = [sum(path.stat().st_size for path in engine_files(folders[name])) / 1e6 for name in shown]
     rows = [("", shown), ("engine, MB", [f"{size:.1f}" for size in sizes])]
     for key, unit, least in (*((key, 1e-3, 0.0) for key in TIMES), ("resident", 1e6, bare)):
         title = f"{key}, {'MB' if key == 'resident' else 'ms'}"
-        rows.append((title, [cell(found, name, key, unit, least) for name in shown]))
+        rows.append((title, [cell(found, name, key, unit, least, yardstick) for name in shown]))
     for title, cells in rows:
         print(f"{title:18}" + "".join(f"{text:>18}" for text in cells))
 
 
-def cell(found: dict[str, dict[str, list[float]]], name: str, key: str, unit: float, least: float) -> str:
+def cell(
+    found: dict[str, dict[str, list[float]]], name: str, key: str, unit: float, least: float, yardstick: str
+) -> str:
     """One cell of the table; `least` is what the values are counted above."""
-    values, others = found[name].get(key), found["onnxruntime"].get(key)
+    values, others = found[name].get(key), found[yardstick].get(key)
     if values is None:
         return ""
     text = f"{(median(values) - least) / unit:.3f}"
@@ -106,6 +108,7 @@ def main() -> None:
     parser.add_argument("--model", default=str(files("zrt.models") / "digits.onnx"))
     parser.add_argument("--feeds", help="an .npz file; default: an image for the digits")
     parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--yardstick", default="onnxruntime", help="the contender that the ratios are to")
     arguments = parser.parse_args()
     folders = dict(pair.split("=", 1) for pair in arguments.folders)
     base = next(iter(folders))
@@ -115,7 +118,7 @@ def main() -> None:
         if not arguments.feeds:
             np.savez(feeds, image=np.full((1, 1, 8, 8), 0.5, np.float32))
         found = measure(folders, arguments.model, feeds, arguments.rounds)
-    show(folders, found)
+    show(folders, found, arguments.yardstick)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,17 @@ def run_many(count, run):
         run()
 
 
+def time_of_one(run):
+    """The seconds of one run among many: of 0.2 s of runs after as many, and at most 1,000."""
+    begin = time.perf_counter()
+    run_many(3, run)
+    count = max(3, min(1000, int(0.6 / (time.perf_counter() - begin))))
+    run_many(count, run)
+    begin = time.perf_counter()
+    run_many(count, run)
+    return (time.perf_counter() - begin) / count
+
+
 def measure(load, run):
     session = timed("first load", load)
     timed("second load", load)
@@ -36,9 +47,7 @@ def measure(load, run):
     # The memory of a process with one result, and then the time of one run among many.
     with open("/proc/self/status", encoding="ascii") as file:
         facts["resident"] = 1024 * int(next(line for line in file if line.startswith("VmRSS:")).split()[1])
-    run_many(500, lambda: run(session))
-    timed("runs", lambda: run_many(1000, lambda: run(session)))
-    facts["run"] = facts.pop("runs") / 1000
+    facts["run"] = time_of_one(lambda: run(session))
     facts["digest"] = hashlib.sha256(b"".join(np.ascontiguousarray(result) for result in results)).hexdigest()
 
 

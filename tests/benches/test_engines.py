@@ -42,5 +42,15 @@ def test_table_has_each_figure_of_each_build(folder, monkeypatch, capsys):
     assert "DIFFER" not in printed
 
 
+@pytest.mark.slow
+def test_ratios_are_to_the_yardstick(folder, monkeypatch, capsys):
+    monkeypatch.setattr(
+        "sys.argv", ["engines", f"one={folder}", f"other={folder}", "--rounds", "1", "--yardstick", "one"]
+    )
+    engines.main()
+    [run] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("run, ms")]
+    assert run[18:36].endswith("(1.00)")
+
+
 def test_each_build_comes_first_in_turn():
     assert list(engines.turns(["a", "b", "c"], 3)) == [*"abc", *"bca", *"cab"]

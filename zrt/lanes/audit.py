@@ -69,7 +69,7 @@ class LaneAudit:
 
     @property
     def allocations(self) -> tuple[str, ...]:
-        """The outputs that each run allocates, with the reasons."""
+        """The outputs that each run allocates, with the reasons; not what kernels allocate and free within it."""
         return tuple(f"{port.name}: {port.allocates}" for port in (*self.inputs, *self.outputs) if port.allocates)
 
     @property
