@@ -78,6 +78,8 @@ class TestLoads:
             zrt.check(NEG, providers=["NoExecutionProvider"])
         with pytest.raises(TypeError):
             zrt.check(3)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="options"):
+            zrt.check(NEG, 3)  # type: ignore[arg-type]
 
     def test_options_are_left_as_they_are_and_nothing_is_written(self, tmp_path: Path) -> None:
         options = zrt.SessionOptions(optimized_model_filepath=str(tmp_path / "written.onnx"), profile_file_prefix="p")
@@ -172,6 +174,17 @@ class TestOperators:
         proto = model("(float[2] x) => (float[2] y) { y = own.F(x) }", own=1)
         proto.functions.append(function)
         assert [subject for subject, _, _ in errors(zrt.check(proto))] == ["operator Grelu"]
+
+    @pytest.mark.parametrize("others", [("F",), ("G", "F")])
+    def test_functions_that_call_themselves(self, others: tuple[str, ...]) -> None:
+        """The onnx package ends the process over them."""
+        proto = model("(float[2] x) => (float[2] y) { y = own.F(x) }", own=1)
+        for name, called in zip(("F", *others), others, strict=False):
+            text = f'<opset_import: ["" : 17, "own" : 1], domain: "own"> {name} (p) => (q) {{ q = own.{called}(p) }}'
+            proto.functions.append(onnx.parser.parse_function(text))
+        check = zrt.check(proto)
+        assert errors(check)[0][0].startswith("function ")
+        assert "it calls itself" in reasons(check)
 
     def test_small_weights_stay_weights(self) -> None:
         """An operator may need them as constants: its trial by itself has them too."""

@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from zrt._common.arguments import wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._native import ort_messages
 from zrt._native.library import library
 from zrt.diagnosis import int8
-from zrt.diagnosis.operators import Operator, operators_of, versions_of
+from zrt.diagnosis.operators import Operator, circle_of_functions, operators_of, versions_of
 from zrt.diagnosis.report import CPU, ERROR, NOTE, WARNING, Check, Findings
 from zrt.diagnosis.trials import Limits, Trials, limits
 from zrt.errors import ModelError, ModelNotFoundError, NotImplementedByOrtError, OrtError, UnsupportedError
@@ -54,6 +55,8 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
     process, by faults of ONNX Runtime (docs/security.md): ``zrt check`` loads it in a process of its own.
     """
     package()
+    if options is not None and not isinstance(options, SessionOptions):
+        raise wrong_type("options", "SessionOptions", options)
     settings = replace(
         options or SessionOptions(),
         record_placement=True,
@@ -86,7 +89,10 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
         session = _load(model, settings, providers, missing, found)
         if session is not None:
             stack.enter_context(session)
-        if proto is not None:
+        circle = [] if proto is None else circle_of_functions(proto)
+        if circle:
+            found.add(ERROR, f"function {circle[0]}", f"it calls itself: {', '.join(circle)}")
+        elif proto is not None:
             _examine(proto, settings, session, found)
         return found.result(*(() if session is None else _placed(session, found)))
 
@@ -207,7 +213,7 @@ def _check_operator(operator: Operator, trials: Trials, found: Findings) -> None
     """Finds the reason why the library does not load an operator by itself, if it does not."""
     nodes = tuple(operator.nodes)
     if operator.version is None:
-        reason = f"the model imports no version of its domain {operator.domain!r}"
+        reason = f"the model imports no version of its domain {operator.domain or ONNX_DOMAIN!r}"
         found.add(ERROR, operator.name, reason, "add the domain to the model's opset_import", nodes)
         return
     error = trials.error(operator)
