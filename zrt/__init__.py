@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from zrt.custom_ops import CustomOp as CustomOp
     from zrt.custom_ops import CustomOpDomain as CustomOpDomain
     from zrt.diagnosis.check import check as check
+    from zrt.diagnosis.diff import Diff as Diff
+    from zrt.diagnosis.diff import diff as diff
+    from zrt.diagnosis.differences import Difference as Difference
     from zrt.diagnosis.report import Check as Check
     from zrt.diagnosis.report import Problem as Problem
     from zrt.environment.cpu_budget import CpuBudget as CpuBudget
@@ -123,6 +126,8 @@ _NAMES = {
     "_common.config_keys": ("RunConfigKey", "SessionConfigKey"),
     "custom_ops": ("CustomOp", "CustomOpDomain"),
     "diagnosis.check": ("check",),
+    "diagnosis.diff": ("Diff", "diff"),
+    "diagnosis.differences": ("Difference",),
     "diagnosis.report": ("Check", "Problem"),
     "environment.devices": (
         "ep_devices",

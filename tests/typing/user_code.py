@@ -328,6 +328,13 @@ def checks() -> None:
     assert_type(check.nodes, dict[str, int] | None)
 
 
+def differences(spec: zrt.SessionSpec, image: Array) -> None:
+    found = zrt.diff(spec, "reference", {"image": image}, rtol=1e-3)
+    assert_type(found, zrt.Diff)
+    assert_type(found.first, zrt.Difference | None)
+    assert_type(found.worst(3), list[zrt.Difference])
+
+
 def options_in_files() -> None:
     options = zrt.load_options("options.toml")
     assert_type(options, zrt.Options)

@@ -1,1 +1,1 @@
-"""What is wrong with a model, or with its runs: checks that never run it."""
+"""What is wrong with a model, or with its results."""

@@ -1,0 +1,86 @@
+"""``zrt diff``: two ways to run a model, in words."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.diagnosis.test_diff import APPROXIMATE, GELU, layers
+from zrt.cli import main
+
+
+@pytest.fixture
+def model(saved: Callable[..., Path]) -> Path:
+    return saved(layers(4).SerializeToString())
+
+
+def test_equal_sides_are_status_0(zrt: Callable[..., str], zrt_json: Callable[..., Any], model: Path) -> None:
+    assert zrt("diff", model, "default", "default").startswith("equal within the tolerance: 1 outputs, 8 values")
+    document = zrt_json("diff", model, "level=disable_all,threads=2", "reference")
+    assert (document["equal"], document["first"], len(document["values"])) == (True, None, 8)
+
+
+def test_first_value_is_named_with_status_1(zrt: Callable[..., str], model: Path, saved: Callable[..., Path]) -> None:
+    other = saved(layers(4, changed=2).SerializeToString(), "other.onnx")
+    lines = zrt("diff", model, "default", f"model={other}", "--worst", "2", status=1).splitlines()
+    assert lines[0].startswith("output 't3' of node 'tanh3' (Tanh): at most ")
+    assert lines[1].startswith("the first value that differs is 'm2' of node 'mul2' (MatMul): at most ")
+    assert lines[2] == "the 2 values that are farthest apart:"
+    assert [line.split()[0] for line in lines if line.startswith((" m", " t"))] == ["m2", "t2"]
+
+
+def test_tolerance_decides(zrt: Callable[..., str], model: Path, saved: Callable[..., Path]) -> None:
+    other = saved(layers(4, changed=2).SerializeToString(), "other.onnx")
+    assert "equal" in zrt("diff", model, "default", f"model={other}", "--atol", "10")
+
+
+def test_keys_with_a_dot_are_config_entries(zrt: Callable[..., str], saved: Callable[..., Path]) -> None:
+    [(key, value)] = APPROXIMATE.items()
+    path = saved(GELU.SerializeToString())
+    text = zrt("diff", path, "default", f"{key}={value}", "--rtol", "1e-6", "--atol", "1e-7", status=1)
+    assert "the optimizer fuses node" in text
+
+
+def test_options_of_a_file(zrt: Callable[..., str], model: Path, tmp_path: Path) -> None:
+    options = tmp_path / "options.toml"
+    options.write_text("[session]\ngraph_optimization_level = 'disable_all'\n")
+    assert "equal" in zrt("diff", model, "default", f"options={options}")
+
+
+def test_inputs_are_those_of_the_user(zrt_json: Callable[..., Any], model: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros((2, 16), np.float32))
+    document = zrt_json("diff", model, "default", "default", "--input", tmp_path / "x.npz")
+    assert document["equal"]
+
+
+def test_numbers_that_json_lacks_are_null(zrt_json: Callable[..., Any], saved: Callable[..., Path]) -> None:
+    from tests.diagnosis.test_diff import parsed
+
+    a = saved(parsed("(float[2] x) => (float[2] y) { y = Sqrt(x) }").SerializeToString())
+    b = saved(parsed("(float[2] x) => (float[2] y) { h = Abs(x) y = Sqrt(h) }").SerializeToString(), "b.onnx")
+    document = zrt_json("diff", a, "default", f"model={b}", "--input", "x=-4,1", status=1)
+    assert document["outputs"][0]["largest"] is None
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        (("reference", "reference"), "one of them is a session"),
+        (("default", "nonsense"), "'nonsense'"),
+        (("default", "level=best"), "'best' is no level"),
+        (("default", "threads=x"), "'x' is no threads"),
+        (("default", "provider=nope"), "nope"),
+        (("default", "color=red"), "there are model, level"),
+        (("default", "level="), "'level='"),
+    ],
+)
+def test_mistakes_are_status_2(complaint: Callable[..., str], model: Path, sides: tuple[str, str], words: str) -> None:
+    assert words in complaint("diff", model, *sides, "--json", status=2)
+
+
+def test_missing_files_and_tolerances(complaint: Callable[..., str], model: Path, tmp_path: Path) -> None:
+    assert "none.onnx" in complaint("diff", tmp_path / "none.onnx", "default", "default", "--json", status=1)
+    assert "none.toml" in complaint("diff", model, "default", f"options={tmp_path}/none.toml", "--json", status=1)
+    assert main(["diff", str(model), "default", "default", "--rtol", "-1"]) == 2

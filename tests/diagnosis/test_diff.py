@@ -1,0 +1,186 @@
+"""`zrt.diff` on planted faults: each is found at its place."""
+
+import json
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import zrt
+from zrt.diagnosis import diff as module
+
+
+def spec(model: onnx.ModelProto, **options: Any) -> zrt.SessionSpec:
+    return zrt.SessionSpec(model, zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL", **options))
+
+
+def layers(count: int, changed: int | None = None) -> onnx.ModelProto:
+    """Layers of 16 numbers; in the layer `changed` one weight is another."""
+    generator = np.random.default_rng(0)
+    nodes, weights = [], []
+    for layer in range(count):
+        weight = generator.standard_normal((16, 16)).astype(np.float32) / 4
+        if layer == changed:
+            weight[3, 4] += 0.5
+        weights.append(numpy_helper.from_array(weight, f"w{layer}"))
+        before = f"t{layer - 1}" if layer else "x"
+        nodes.append(helper.make_node("MatMul", [before, f"w{layer}"], [f"m{layer}"], name=f"mul{layer}"))
+        nodes.append(helper.make_node("Tanh", [f"m{layer}"], [f"t{layer}"], name=f"tanh{layer}"))
+    x = helper.make_tensor_value_info("x", 1, [2, 16])
+    y = helper.make_tensor_value_info(f"t{count - 1}", 1, [2, 16])
+    graph = helper.make_graph(nodes, "layers", [x], [y], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def parsed(text: str, opset: int = 20) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> g {text}')
+
+
+# As exporters write Gelu; the optimizer fuses it, and may then approximate it.
+GELU = parsed(
+    """(float[4, 16] x) => (float[4, 16] y) <float r = {1.4142135}, float one = {1}, float half = {0.5}> {
+        [pre] h = Tanh(x)
+        [div] a = Div(h, r)
+        [erf] b = Erf(a)
+        [add] c = Add(b, one)
+        [mul] d = Mul(h, c)
+        [scale] e = Mul(d, half)
+        [post] y = Neg(e)
+    }""",
+    17,
+)
+APPROXIMATE = {"optimization.enable_gelu_approximation": "1"}
+
+
+@pytest.mark.parametrize("group", [1, 7, 64])
+def test_one_weight_of_100_layers(group: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GROUP", group)
+    found = zrt.diff(spec(layers(100)), spec(layers(100, changed=57)))
+    assert not found.equal
+    assert found.first is not None
+    assert (found.first.name, found.first.node) == ("m57", "node 'mul57' (MatMul)")
+    assert [each.name for each in found.values][:4] == ["m0", "t0", "m1", "t1"]
+    assert all(each.largest == 0 for each in found.values[: 2 * 57])
+    assert [each.name for each in found.outputs] == ["t99"]
+    assert found.fused == found.failed == ""
+    assert "the first value that differs is 'm57' of node 'mul57' (MatMul)" in str(found)
+
+
+def test_operator_that_computes_otherwise() -> None:
+    text = '(float[4] x) => (float[4] y) {{ [a] h = Tanh(x) [b] g = Gelu <approximate = "{}"> (h) [c] y = Exp(g) }}'
+    found = zrt.diff(spec(parsed(text.format("none"))), spec(parsed(text.format("tanh"))), rtol=1e-6, atol=1e-7)
+    assert found.first is not None
+    assert found.first.node == "node 'b' (Gelu)"
+
+
+def test_fusion_that_changes_numbers() -> None:
+    found = zrt.diff(spec(GELU), spec(GELU, config_entries=APPROXIMATE), rtol=1e-6, atol=1e-7)
+    assert not found.equal
+    assert found.first is None
+    # One of the nodes that are fused.
+    assert found.fused in [f"node {name!r} ({kind})" for name, kind in (("div", "Div"), ("erf", "Erf"), ("add", "Add"))]
+    assert "the optimizer fuses node" in str(found)
+    assert zrt.diff(spec(GELU), spec(GELU, config_entries=APPROXIMATE), atol=1e-3).equal
+
+
+def test_levels_agree() -> None:
+    found = zrt.diff(spec(GELU), spec(GELU, graph_optimization_level="disable_all"), rtol=1e-5)
+    assert found.equal
+    assert str(found) == "equal within the tolerance: 1 outputs, 7 values"
+    assert (found.first, found.failed) == (None, "")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_reference_is_the_onnx_packages(swapped: bool) -> None:
+    sides = [spec(layers(5)), "reference"]
+    found = zrt.diff(*reversed(sides)) if swapped else zrt.diff(*sides)  # type: ignore[arg-type]
+    assert found.equal
+    assert len(found.values) == 10
+
+
+def test_reference_finds_a_kernel_that_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evaluator's Tanh is made wrong here: no kernel of ONNX Runtime is known to be."""
+    from onnx.reference.ops.op_tanh import Tanh
+
+    monkeypatch.setattr(Tanh, "_run", lambda self, x: (np.tanh(x) + np.float32(0.1),))
+    found = zrt.diff(spec(layers(3)), "reference")
+    assert found.first is not None
+    assert found.first.name == "t0"
+
+
+def test_precisions_are_compared_by_name() -> None:
+    text = "({0}[4] x) => ({0}[4] y) {{ [a] h = Tanh(x) [b] y = Exp(h) }}"
+    single, half = (spec(parsed(text.format(kind))) for kind in ("float", "float16"))
+    feeds = {"x": np.linspace(-1, 1, 4, dtype=np.float32)}
+    found = zrt.diff(single, half, feeds)
+    assert [each.name for each in found.values] == ["h", "y"]
+    assert found.first is None or found.first.largest < 1e-2
+    assert found.values[0].ulps is None
+    assert zrt.diff(single, half, feeds, rtol=1e-2).equal
+
+
+def test_given_feeds_are_used() -> None:
+    model = spec(parsed("(float[n] x) => (float[n] y) { y = Sqrt(x) }"))
+    other = spec(parsed("(float[n] x) => (float[n] y) { h = Abs(x) y = Sqrt(h) }"))
+    assert zrt.diff(model, other, {"x": np.array([1, 4], np.float32)}).equal
+    found = zrt.diff(model, other, {"x": np.array([1, -4], np.float32)})
+    assert (found.equal, found.outputs[0].largest) == (False, np.inf)
+
+
+def test_side_that_fails_is_the_difference() -> None:
+    good = spec(parsed("(float[2] x) => (float[2] y) { y = Neg(x) }"))
+    bad = spec(parsed("(bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }"))
+    feeds = {"x": np.ones(2, np.float32)}
+    found = zrt.diff(good, bad, feeds)
+    assert (found.equal, found.failed.partition(":")[0]) == (False, "b fails, and a runs")
+    assert "Relu" in str(found)
+    assert zrt.diff(bad, good, feeds).failed.startswith("a fails, and b runs: ")
+    with pytest.raises(zrt.Error, match="Relu"):
+        zrt.diff(bad, bad, feeds)
+    with pytest.raises(zrt.errors.ModelError, match="the evaluator of the onnx package cannot run the model"):
+        zrt.diff(bad, "reference", {})
+
+
+def test_missing_feeds_raise() -> None:
+    model = spec(parsed("(float[2] x) => (float[2] y) { y = Neg(x) }"))
+    with pytest.raises(zrt.errors.ArgumentError, match="'x' is missing"):
+        zrt.diff(model, model, {})
+
+
+@pytest.mark.parametrize("wrong", [3, None, "other", b"model"])
+def test_wrong_sides_raise(wrong: Any) -> None:
+    model = spec(layers(1))
+    with pytest.raises(zrt.errors.ArgumentError, match="b: expected a SessionSpec or 'reference'"):
+        zrt.diff(model, wrong)
+    with pytest.raises(zrt.errors.ArgumentError, match="both 'reference'"):
+        zrt.diff("reference", "reference")
+
+
+def test_values_of_other_kinds_are_passed_over() -> None:
+    text = """(float[2] x) => (float[2] y) {
+        s = SequenceConstruct(x, x)
+        zero = Constant <value_int = 0> ()
+        a = SequenceAt(s, zero)
+        y = Neg(a)
+    }"""
+    found = zrt.diff(spec(parsed(text)), spec(parsed(text), graph_optimization_level="disable_all"))
+    assert found.equal
+    assert "s" not in [each.name for each in found.values]
+
+
+def test_data_for_json() -> None:
+    found = zrt.diff(spec(layers(3)), spec(layers(3, changed=1)))
+    document = json.loads(json.dumps(found.to_dict()))
+    assert (document["equal"], document["first"]) == (False, "m1")
+    assert document["values"][0] == {
+        "name": "m0",
+        "node": "node 'mul0' (MatMul)",
+        "within": True,
+        "largest": 0,
+        "mean": 0,
+        "ulps": 0,
+        "reason": "",
+    }
+    assert [each.name for each in found.worst(1)] == ["m1"]

@@ -1,0 +1,134 @@
+"""``zrt diff``: two ways to run a model, compared value by value."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from zrt.bench.inputs import make_inputs
+from zrt.cli import common, inputs, options
+from zrt.cli.options import UsageError, option, whole
+from zrt.cli.units import plural
+from zrt.errors import ArgumentError
+from zrt.loading.options_files import Options, load_options
+from zrt.loading.session_options import SessionOptions
+from zrt.session.spec import SessionSpec
+from zrt.types import GraphOptimizationLevel
+
+# The command alone needs the onnx package, which takes long to import.
+if TYPE_CHECKING:
+    from zrt.cli.terminal import Page
+    from zrt.diagnosis.diff import Diff
+
+SUMMARY = "Compare two ways to run a model, value by value, and find the first that differs."
+
+DIFFER = 1
+WORST = 10
+
+_SIDE = (
+    "a way to run it: default; reference, the evaluator of the onnx package; or settings with commas between, such as "
+    "level=disable_all, provider=cuda, threads=4, options=FILE, model=FILE and session.KEY=VALUE"
+)
+
+
+def _tolerance(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, got {text!r}")
+    return number
+
+
+OPTIONS = (
+    options.MODEL_FILE,
+    option("a", _SIDE, "A"),
+    option("b", "the same for the other side", "B"),
+    *inputs.OPTIONS,
+    option("--rtol", "the tolerance as a part of B's value", "NUMBER", _tolerance, default=1e-3),
+    option("--atol", "the tolerance that is added to it", "NUMBER", _tolerance, default=1e-5),
+    option("--worst", "how many values to show, those that are farthest apart", "N", whole(0), default=WORST),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt diff``."""
+    from zrt.diagnosis.diff import diff
+
+    page = None if arguments.json else common.open_page()
+    a, b = (_side(text, arguments.model) for text in (arguments.a, arguments.b))
+    first = a if isinstance(a, SessionSpec) else b
+    if not isinstance(first, SessionSpec):
+        raise UsageError("A and B are both reference: one of them is a session")
+    with first.load() as session:
+        feeds = make_inputs(session, inputs.user_inputs(arguments)).feeds()
+    found = diff(a, b, feeds, rtol=arguments.rtol, atol=arguments.atol)
+    if page is None:
+        common.print_json(_finite(found.to_dict()))
+    else:
+        _show(page, found, arguments.worst)
+    return 0 if found.equal else DIFFER
+
+
+def _finite(document: Any) -> Any:
+    """Data for JSON, which has no infinite numbers: null in their place."""
+    if isinstance(document, dict):
+        return {key: _finite(value) for key, value in document.items()}
+    if isinstance(document, (list, tuple)):
+        return [_finite(value) for value in document]
+    return None if document == float("inf") else document
+
+
+def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
+    """A way to run a model, in words."""
+    if text == "reference":
+        return "reference"
+    settings = Options(session=SessionOptions(intra_op_num_threads=1))
+    providers: list[str] = []
+    for part in [] if text == "default" else text.split(","):
+        key, separator, value = part.partition("=")
+        if not separator or not value:
+            raise UsageError(f"{part!r}: expected default, reference or settings such as level=disable_all")
+        try:
+            if key == "options":
+                settings = load_options(value)
+            elif key == "model":
+                model = Path(value)
+            elif key == "provider":
+                providers.append(common.provider_named(value))
+            elif key == "threads":
+                settings.session.intra_op_num_threads = int(value)
+            elif key == "level":
+                settings.session.graph_optimization_level = GraphOptimizationLevel[value.upper()]
+            elif "." in key:
+                settings.session.config_entries = {**settings.session.config_entries, key: value}
+            else:
+                raise UsageError(f"{part!r}: there are model, level, provider, threads, options and keys with a dot")
+        except (ValueError, KeyError) as error:
+            raise UsageError(f"{part!r}: {value!r} is no {key}") from error
+    try:
+        return SessionSpec(model, settings.session, common.requested_providers(providers, settings) or None)
+    except ArgumentError as error:
+        raise UsageError(str(error)) from error
+
+
+def _show(page: Page, found: Diff, worst: int) -> None:
+    for line in str(found).splitlines():
+        page.line(line)
+    shown = found.worst(worst)
+    if shown:
+        rows = [
+            (
+                each.name,
+                each.node,
+                each.reason or f"{each.largest:.3g}",
+                f"{each.mean:.3g}",
+                "" if each.ulps is None else f"{each.ulps:,}",
+            )
+            for each in shown
+        ]
+        styles = ["" if each.within else "bold red" for each in shown]
+        page.line(f"the {plural(len(shown), 'value')} that are farthest apart:" if len(shown) > 1 else "")
+        page.table(("value", "node", "largest", "mean", "last places"), rows, left=2, styles=styles)

@@ -1,0 +1,139 @@
+"""`diff`: two ways to run a model, compared value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from zrt._common.public import public
+from zrt.bench import synthetic
+from zrt.diagnosis.differences import Difference, compare
+from zrt.diagnosis.sides import REFERENCE, Arrays, makers, opened
+from zrt.errors import Error
+from zrt.session.spec import SessionSpec
+
+# The values that are outputs of one session at the same time.
+GROUP = 64
+
+RTOL, ATOL = 1e-3, 1e-5
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """The result of `zrt.diff`; `str` says it in a few lines."""
+
+    outputs: tuple[Difference, ...]
+    """The model's outputs, of sessions as they are."""
+    values: tuple[Difference, ...]
+    """All values of the main graph that both sides have, in the graph's order; the optimizer may fuse none of them."""
+    fused: str = ""
+    """Where the outputs differ and no value does: the first node whose value, as an output, ends that. A fusion of the
+    optimizer's with that node makes the difference."""
+    failed: str = ""
+    """The side that fails, and why, if one does and the other runs."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether both sides run, and all outputs and values are within the tolerance."""
+        return not self.failed and all(each.within for each in (*self.outputs, *self.values))
+
+    @property
+    def first(self) -> Difference | None:
+        """The first value in the graph's order that is not within the tolerance."""
+        return next((each for each in self.values if not each.within), None)
+
+    def worst(self, count: int = 10) -> list[Difference]:
+        """The values that are farthest apart."""
+        return sorted((each for each in self.values if each.largest), key=lambda each: -each.largest)[:count]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dicts and lists, for JSON."""
+        first = self.first
+        return asdict(self) | {"equal": self.equal, "first": None if first is None else first.name}
+
+    def __str__(self) -> str:
+        if self.failed:
+            return self.failed
+        if self.equal:
+            return f"equal within the tolerance: {len(self.outputs)} outputs, {len(self.values)} values"
+        lines = [f"output {each}" for each in self.outputs if not each.within]
+        if self.first is not None:
+            lines.append(f"the first value that differs is {self.first}")
+        if self.fused:
+            lines.append(f"no value differs by itself: the optimizer fuses {self.fused} with others")
+        return "\n".join(lines)
+
+
+@public
+def diff(
+    a: SessionSpec | Literal["reference"],
+    b: SessionSpec | Literal["reference"],
+    feeds: Mapping[str, Any] | None = None,
+    *,
+    rtol: float = RTOL,
+    atol: float = ATOL,
+) -> Diff:
+    """Runs a model in two ways on the same feeds, and finds the first value of its graph that differs.
+
+    A side is a `SessionSpec`, with options, providers and a model of its own, or ``"reference"``: the other side's
+    model by the evaluator of the onnx package. Models that differ are compared by the names that both have. Elements
+    are within the tolerance if they are at most ``atol + rtol * abs(b)`` apart. Feeds that are not given are made up,
+    the same each time.
+
+    First the outputs are compared, then all values, each as an output, so that nodes are not fused. Where the outputs
+    differ and no value does, sessions with ever fewer such outputs find the fusion that makes the difference.
+
+    Raises the errors of `Session` and of its `run` if both sides fail, and `ModelError` for a graph whose types cannot
+    be inferred.
+    """
+    left, right, first = opened(a, b)
+    if feeds is None:
+        with next(side for side in (a, b) if side != REFERENCE).load() as session:  # type: ignore[union-attr]
+            feeds = synthetic.make_all(session, synthetic.input_shapes(session))
+    nodes = makers(first.proto)
+    try:
+        mine = left.outputs(feeds)
+    except Error as error:
+        right.outputs(feeds)
+        return Diff((), (), failed=f"a fails, and b runs: {error}")
+    try:
+        its = right.outputs(feeds)
+    except Error as error:
+        return Diff((), (), failed=f"b fails, and a runs: {error}")
+
+    def differences(left: Arrays, right: Arrays) -> list[Difference]:
+        both = [name for name in left if name in right]
+        return [compare(name, nodes.get(name, "the model"), left[name], right[name], rtol, atol) for name in both]
+
+    outputs = differences(mine, its)
+    names = [name for name in nodes if name in right.names and name in left.names]
+    values: list[Difference] = []
+    for start in range(0, len(names), GROUP):
+        group = names[start : start + GROUP]
+        values += differences(left.values(group, feeds), right.values(group, feeds))
+    fused = ""
+    if all(each.within for each in values) and not all(each.within for each in outputs):
+
+        def agree(count: int) -> bool:
+            tapped = names[:count]
+            found = differences(left.outputs(feeds, tapped), right.outputs(feeds, tapped))
+            return all(each.within for each in found)
+
+        fused = _first_that_ends_it(names, nodes, agree)
+    return Diff(tuple(outputs), tuple(values), fused)
+
+
+def _first_that_ends_it(names: Sequence[str], nodes: Mapping[str, str], agree: Callable[[int], bool]) -> str:
+    """The node of the last of the fewest values, from the first on, with which as outputs the sides agree."""
+    without, number = 0, len(names)
+    if not names or not agree(number):
+        return ""
+    while number - without > 1:
+        middle = (without + number) // 2
+        if agree(middle):
+            number = middle
+        else:
+            without = middle
+    return nodes[names[number - 1]]

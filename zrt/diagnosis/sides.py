@@ -1,0 +1,130 @@
+"""The two sides of a comparison: a model in sessions, or by the evaluator of the onnx package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from zrt.errors import ArgumentError, ModelError
+from zrt.graph.editing import edit
+from zrt.graph.model_proto import called, light, load_weights, package, parse
+from zrt.session.spec import SessionSpec
+from zrt.values.type_info import ValueInfo
+
+REFERENCE = "reference"
+
+Feeds: TypeAlias = "Mapping[str, Any]"
+Arrays: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
+
+
+class Side(Protocol):
+    """One way to run a model."""
+
+    names: set[str]
+    """The tensors that nodes of its main graph make."""
+
+    def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
+        """The outputs; the values `tapped` are outputs beside them, which keeps the optimizer from fusing them away."""
+
+    def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
+        """Values of the graph."""
+
+
+class SessionSide:
+    """A model in sessions."""
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self._spec = spec
+        self.proto, self.subject, self.folder = parse(spec.model)
+        self._outputs = [info.name for info in self.proto.graph.output]
+        self.names: set[str] = set(makers(self.proto))
+
+    def _run(self, tapped: Sequence[str], feeds: Feeds, wanted: Sequence[str]) -> Arrays:
+        spec, more = self._spec, [name for name in tapped if name not in self._outputs]
+        if not more:
+            session = spec.load()
+        else:
+            editing = edit(spec.model, spec.options, spec.providers, external_data_dir=spec.external_data_dir)
+            with editing:
+                for name in more:
+                    editing.output(editing.value(name))
+                session = editing.finalize()
+        with session:
+            results = session.run({info.name: _fitting(info, feeds) for info in session.inputs}, list(wanted))
+        named = zip(wanted, results, strict=True)
+        return {name: value for name, value in named if isinstance(value, np.ndarray)}
+
+    def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
+        return self._run(tapped, feeds, self._outputs)
+
+    def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
+        return self._run(names, feeds, names)
+
+
+class ReferenceSide:
+    """A model by the evaluator of the onnx package, which keeps all values in memory."""
+
+    def __init__(self, other: SessionSide) -> None:
+        self._proto = package().ModelProto()
+        self._proto.CopyFrom(other.proto)
+        self.names = other.names
+        load_weights(self._proto, other.subject, other.folder)
+        self._outputs = [info.name for info in self._proto.graph.output]
+        for name in sorted(self.names - {*self._outputs}):
+            self._proto.graph.output.add(name=name)
+        self._found: Arrays | None = None
+
+    def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
+        if self._found is None:
+            # A separate module of the package.
+            from onnx.reference import ReferenceEvaluator
+
+            try:
+                evaluator = ReferenceEvaluator(self._proto)
+                found = zip(evaluator.output_names, evaluator.run(None, dict(feeds)), strict=True)
+            # The evaluator and its operators raise classes of their own.
+            except Exception as error:
+                raise ModelError(f"the evaluator of the onnx package cannot run the model: {error}") from error
+            self._found = {name: np.asarray(value) for name, value in found if value is not None}
+        return {name: self._found[name] for name in names if name in self._found}
+
+    def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
+        return self.values(self._outputs, feeds)
+
+
+def _fitting(info: ValueInfo, feeds: Feeds) -> Any:
+    """The feed of an input; floats in the input's own type, as models of other precisions take them."""
+    if info.name not in feeds:
+        raise ArgumentError(f"feeds: input {info.name!r} is missing")
+    feed = feeds[info.name]
+    floats = (
+        info.is_tensor and info.element_type.dtype.kind == "f" and getattr(feed, "dtype", np.dtype("V")).kind == "f"
+    )
+    return feed.astype(info.element_type.dtype, copy=False) if floats else feed
+
+
+def makers(proto: Any) -> dict[str, str]:
+    """The values of a model's main graph that are tensors, in the order of its nodes, and the node that makes each."""
+    onnx = package()
+    try:
+        typed = onnx.shape_inference.infer_shapes(light(proto)).graph
+    # Shape inference and protobuf raise classes of their own.
+    except Exception as error:
+        raise ModelError(f"the types of the values cannot be inferred: {error}") from error
+    tensors = {info.name for info in (*typed.value_info, *typed.output) if info.type.HasField("tensor_type")}
+    return {name: called(node) for node in proto.graph.node for name in node.output if name in tensors}
+
+
+def opened(a: Any, b: Any) -> tuple[Side, Side, SessionSide]:
+    """Both sides, and one of them that is a session's."""
+    for name, side in (("a", a), ("b", b)):
+        if side != REFERENCE and not isinstance(side, SessionSpec):
+            raise ArgumentError(f"{name}: expected a SessionSpec or 'reference', got {side!r:.80}")
+    sides = [None if side == REFERENCE else SessionSide(side) for side in (a, b)]
+    first = next((side for side in sides if side is not None), None)
+    if first is None:
+        raise ArgumentError("a and b are both 'reference': one of them is a SessionSpec")
+    left, right = (side or ReferenceSide(first) for side in sides)
+    return left, right, first
