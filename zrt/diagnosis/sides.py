@@ -14,6 +14,7 @@ from zrt.session.spec import SessionSpec
 from zrt.values.type_info import ValueInfo
 
 REFERENCE = "reference"
+MOST_LETTERS = 200
 
 Feeds: TypeAlias = "Mapping[str, Any]"
 Arrays: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
@@ -86,7 +87,9 @@ class ReferenceSide:
                 found = zip(evaluator.output_names, evaluator.run(None, dict(feeds)), strict=True)
             # The evaluator and its operators raise classes of their own.
             except Exception as error:
-                raise ModelError(f"the evaluator of the onnx package cannot run the model: {error}") from error
+                # Some messages list all values.
+                reason = str(error)[:MOST_LETTERS]
+                raise ModelError(f"the evaluator of the onnx package cannot run the model: {reason}") from error
             self._found = {name: np.asarray(value) for name, value in found if value is not None}
         return {name: self._found[name] for name in names if name in self._found}
 
