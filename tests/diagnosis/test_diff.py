@@ -152,7 +152,7 @@ def test_missing_feeds_raise() -> None:
 @pytest.mark.parametrize("wrong", [3, None, "other", b"model"])
 def test_wrong_sides_raise(wrong: Any) -> None:
     model = spec(layers(1))
-    with pytest.raises(zrt.errors.ArgumentError, match="b: expected a SessionSpec or 'reference'"):
+    with pytest.raises(TypeError, match="b: expected a SessionSpec or 'reference'"):
         zrt.diff(model, wrong)
     with pytest.raises(zrt.errors.ArgumentError, match="both 'reference'"):
         zrt.diff("reference", "reference")

@@ -57,8 +57,10 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
     package()
     if options is not None and not isinstance(options, SessionOptions):
         raise wrong_type("options", "SessionOptions", options)
+    chosen = options or SessionOptions()
+    chosen._check()
     settings = replace(
-        options or SessionOptions(),
+        chosen,
         record_placement=True,
         log_severity_level=LogSeverity.FATAL,
         optimized_model_filepath=None,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
 from zrt.bench import synthetic
 from zrt.diagnosis.differences import Difference, compare
 from zrt.diagnosis.sides import REFERENCE, Arrays, makers, opened
-from zrt.errors import Error
+from zrt.errors import ArgumentError, Error, UnknownNameError
 from zrt.session.spec import SessionSpec
 
 # The values that are outputs of one session at the same time.
@@ -45,7 +47,8 @@ class Diff:
         return next((each for each in self.values if not each.within), None)
 
     def worst(self, count: int = 10) -> list[Difference]:
-        """The values that are farthest apart."""
+        """The values that are farthest apart, at most `count`."""
+        integer(count, "count")
         return sorted((each for each in self.values if each.largest), key=lambda each: -each.largest)[:count]
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,6 +92,15 @@ def diff(
     be inferred.
     """
     left, right, first = opened(a, b)
+    for name, number in (("rtol", rtol), ("atol", atol)):
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < math.inf:
+            raise ArgumentError(f"{name}: expected a number of at least 0, got {shown(number)}")
+    if feeds is not None and not isinstance(feeds, Mapping):
+        raise wrong_type("feeds", "a mapping of inputs to arrays", feeds)
+    for name in feeds or ():
+        if name not in left.inputs and name not in right.inputs:
+            known = ", ".join(map(repr, sorted(left.inputs)))
+            raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {known}")
     if feeds is None:
         with next(side for side in (a, b) if side != REFERENCE).load() as session:  # type: ignore[union-attr]
             feeds = synthetic.make_all(session, synthetic.input_shapes(session))

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from zrt._common.arguments import wrong_type
 from zrt.errors import ArgumentError, ModelError
 from zrt.graph.editing import edit
 from zrt.graph.model_proto import called, light, load_weights, package, parse
@@ -23,6 +24,7 @@ Arrays: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 class Side(Protocol):
     """One way to run a model."""
 
+    inputs: set[str]
     names: set[str]
     """The tensors that nodes of its main graph make."""
 
@@ -40,6 +42,7 @@ class SessionSide:
         self._spec = spec
         self.proto, self.subject, self.folder = parse(spec.model)
         self._outputs = [info.name for info in self.proto.graph.output]
+        self.inputs: set[str] = {info.name for info in self.proto.graph.input}
         self.names: set[str] = set(makers(self.proto))
 
     def _run(self, tapped: Sequence[str], feeds: Feeds, wanted: Sequence[str]) -> Arrays:
@@ -70,7 +73,7 @@ class ReferenceSide:
     def __init__(self, other: SessionSide) -> None:
         self._proto = package().ModelProto()
         self._proto.CopyFrom(other.proto)
-        self.names = other.names
+        self.inputs, self.names = other.inputs, other.names
         load_weights(self._proto, other.subject, other.folder)
         self._outputs = [info.name for info in self._proto.graph.output]
         for name in sorted(self.names - {*self._outputs}):
@@ -124,7 +127,7 @@ def opened(a: Any, b: Any) -> tuple[Side, Side, SessionSide]:
     """Both sides, and one of them that is a session's."""
     for name, side in (("a", a), ("b", b)):
         if side != REFERENCE and not isinstance(side, SessionSpec):
-            raise ArgumentError(f"{name}: expected a SessionSpec or 'reference', got {side!r:.80}")
+            raise wrong_type(name, "a SessionSpec or 'reference'", side)
     sides = [None if side == REFERENCE else SessionSide(side) for side in (a, b)]
     first = next((side for side in sides if side is not None), None)
     if first is None:

@@ -1,0 +1,77 @@
+"""Checks of models, and comparisons of two ways to run one."""
+
+from typing import Any
+
+import numpy as np
+
+import zrt
+from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS
+from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, World, f32
+from zrt.errors import ArgumentError, Error
+
+# A check sets these itself.
+OWN = {"record_placement", "log_severity_level", "optimized_model_filepath", "profile_file_prefix"}
+
+
+def spec(w: World) -> zrt.SessionSpec:
+    return zrt.SessionSpec(w.model, QUIET)
+
+
+def diff(w: World, **arguments: Any) -> zrt.Diff:
+    return zrt.diff(spec(w), spec(w), arguments.pop("feeds", w.feeds), **arguments)
+
+
+TAKES = [
+    # A model that can be found and not be read is no mistake, but what the check reports.
+    (
+        "check",
+        "model",
+        [bad for bad in MODEL if bad.kind in (Kind.WRONG_TYPE, Kind.WRONG_VALUE) and not {"99", "aaa"} & {*bad.words}],
+        lambda w, bad: zrt.check(bad, QUIET),
+    ),
+    (
+        "check",
+        "options",
+        [bad for bad in SESSION_OPTIONS if OWN.isdisjoint(bad.words)],
+        lambda w, bad: zrt.check(w.model, bad),
+    ),
+    ("check", "providers", PROVIDERS, lambda w, bad: zrt.check(w.model, QUIET, bad)),
+]
+
+SINGLE = {
+    "check": [Bad(Kind.MISSING_FILE, lambda w: zrt.check(w.folder / "no.onnx"), "no.onnx", "no such file")],
+    "diff": [
+        *(
+            Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: zrt.diff(spec(w), wrong), "b", "SessionSpec")
+            for wrong in (5, None, "other", b"model")
+        ),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.diff(w.session, spec(w)), "a", "SessionSpec", "Session"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.diff("reference", "reference"), "reference"),
+        Bad(Kind.WRONG_TYPE, lambda w: diff(w, feeds=5), "feeds", "int"),
+        Bad(Kind.WRONG_TYPE, lambda w: diff(w, feeds=[w.array]), "feeds", "list"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: diff(w, feeds={**w.feeds, "q": w.array}), "'q'", "'x', 'y'"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: diff(w, feeds={**w.feeds, 5: w.array}), "5", "'x', 'y'"),
+        Bad(Kind.MISSING_INPUT, lambda w: diff(w, feeds={"x": w.array}), "'y'", "missing", error=ArgumentError),
+        Bad(Kind.WRONG_SHAPE, lambda w: diff(w, feeds={**w.feeds, "x": f32(2, 5)}), "'x'", "[2, 5]"),
+        Bad(Kind.WRONG_DTYPE, lambda w: diff(w, feeds={**w.feeds, "x": np.zeros((2, 4), np.int32)}), "'x'", "int32"),
+        Bad(Kind.WRONG_TYPE, lambda w: diff(w, feeds={**w.feeds, "x": "a"}), "'x'", error=Error),
+        *(
+            Bad(Kind.WRONG_VALUE, lambda w, name=name, wrong=wrong: diff(w, **{name: wrong}), name, "number")
+            for name in ("rtol", "atol")
+            for wrong in (-1, float("inf"), float("nan"), "1", None, True)
+        ),
+        Bad(
+            Kind.MISSING_FILE,
+            lambda w: zrt.diff(zrt.SessionSpec(w.folder / "no.onnx"), spec(w), w.feeds),
+            "no.onnx",
+            "no such file",
+        ),
+    ],
+    "Diff.worst": [Bad(Kind.WRONG_TYPE, lambda w: diff(w).worst("1"), "count", "str")],
+}
+
+CANNOT_FAIL = {
+    A_RESULT: "Check.__init__ Problem.__init__ Diff.__init__ Difference.__init__",
+    A_FACT: "Check.loads Diff.equal Diff.first",
+    NOTHING: "Check.to_dict Diff.to_dict",
+}
