@@ -143,6 +143,24 @@ def test_side_that_fails_is_the_difference() -> None:
         zrt.diff(bad, "reference", {})
 
 
+def test_outputs_that_one_side_has_alone_are_no_equality() -> None:
+    one = spec(parsed("(float[2] x) => (float[2] y) { y = Neg(x) }"))
+    other = spec(parsed("(float[2] x) => (float[2] z) { z = Neg(x) }"))
+    found = zrt.diff(one, other)
+    assert not found.equal
+    assert {each.name: each.reason for each in found.outputs} == {
+        "y": "only a has this output",
+        "z": "only b has this output",
+    }
+    assert str(found).startswith("output 'y' of a node (Neg): only a has this output")
+
+
+def test_outputs_that_are_no_tensors_raise() -> None:
+    model = spec(parsed("(float[2] x) => (seq(float[2]) y) { y = SequenceConstruct(x) }"))
+    with pytest.raises(zrt.errors.UnsupportedError, match="output 'y' is no tensor"):
+        zrt.diff(model, model)
+
+
 def test_missing_feeds_raise() -> None:
     model = spec(parsed("(float[2] x) => (float[2] y) { y = Neg(x) }"))
     with pytest.raises(zrt.errors.ArgumentError, match="'x' is missing"):

@@ -106,13 +106,8 @@ def _placed(session: Session, found: Findings) -> tuple[dict[str, int], bool]:
     if not on_cpu or first == CPU:
         return placement.providers, False
     reason = f"{len(on_cpu)} of {len(placement.nodes)} nodes run on the CPU"
-    found.add(
-        WARNING,
-        first,
-        reason,
-        "SessionOptions(strict=True) refuses that",
-        tuple(node.name or node.op_type for node in on_cpu),
-    )
+    names = tuple(node.name or node.op_type for node in on_cpu)
+    found.add(WARNING, first, reason, "Session(strict=True) refuses that", names)
     return placement.providers, True
 
 

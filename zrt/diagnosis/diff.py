@@ -12,7 +12,7 @@ from zrt._common.public import public
 from zrt.bench import synthetic
 from zrt.diagnosis.differences import Difference, compare
 from zrt.diagnosis.sides import REFERENCE, Arrays, makers, opened
-from zrt.errors import ArgumentError, Error, UnknownNameError
+from zrt.errors import ArgumentError, Error, UnknownNameError, UnsupportedError
 from zrt.session.spec import SessionSpec
 
 # The values that are outputs of one session at the same time.
@@ -88,8 +88,8 @@ def diff(
     First the outputs are compared, then all values, each as an output, so that nodes are not fused. Where the outputs
     differ and no value does, sessions with ever fewer such outputs find the fusion that makes the difference.
 
-    Raises the errors of `Session` and of its `run` if both sides fail, and `ModelError` for a graph whose types cannot
-    be inferred.
+    Raises the errors of `Session` and of its `run` if both sides fail, `UnsupportedError` for outputs that are no
+    tensors, and `ModelError` for a graph whose types cannot be inferred.
     """
     left, right, first = opened(a, b)
     for name, number in (("rtol", rtol), ("atol", atol)):
@@ -107,11 +107,15 @@ def diff(
     nodes = makers(first.proto)
     try:
         mine = left.outputs(feeds)
+    except UnsupportedError:
+        raise
     except Error as error:
         right.outputs(feeds)
         return Diff((), (), failed=f"a fails, and b runs: {error}")
     try:
         its = right.outputs(feeds)
+    except UnsupportedError:
+        raise
     except Error as error:
         return Diff((), (), failed=f"b fails, and a runs: {error}")
 
@@ -120,6 +124,9 @@ def diff(
         return [compare(name, nodes.get(name, "the model"), left[name], right[name], rtol, atol) for name in both]
 
     outputs = differences(mine, its)
+    for name in sorted(mine.keys() ^ its.keys()):
+        reason = f"only {'a' if name in mine else 'b'} has this output"
+        outputs.append(Difference(name, nodes.get(name, "the model"), False, math.inf, math.inf, reason=reason))
     names = [name for name in nodes if name in right.names and name in left.names]
     values: list[Difference] = []
     for start in range(0, len(names), GROUP):

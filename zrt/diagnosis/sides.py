@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import wrong_type
-from zrt.errors import ArgumentError, ModelError
+from zrt.errors import ArgumentError, ModelError, UnsupportedError
 from zrt.graph.editing import edit
 from zrt.graph.model_proto import called, light, load_weights, package, parse
 from zrt.session.spec import SessionSpec
@@ -57,8 +57,11 @@ class SessionSide:
                 session = editing.finalize()
         with session:
             results = session.run({info.name: _fitting(info, feeds) for info in session.inputs}, list(wanted))
-        named = zip(wanted, results, strict=True)
-        return {name: value for name, value in named if isinstance(value, np.ndarray)}
+        named = dict(zip(wanted, results, strict=True))
+        others = [name for name, value in named.items() if not isinstance(value, np.ndarray)]
+        if others:
+            raise UnsupportedError(f"output {others[0]!r} is no tensor: only tensors can be compared")
+        return named
 
     def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
         return self._run(tapped, feeds, self._outputs)
