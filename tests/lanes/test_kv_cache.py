@@ -359,6 +359,66 @@ COUNTED = """
 """
 
 
+PLANES = """
+(float[b, s] x, float[b, p] past_0, int64[b, m] attention_mask, int64[3, b, s] position_ids)
+  => (float[b, t] present_0, int64[3, b, s] positions) {
+    present_0 = Concat <axis = 1> (past_0, x)
+    positions = Identity(position_ids)
+}
+"""
+
+
+def test_planes_of_positions_follow_their_rows(load):
+    """As models with three kinds of positions have them."""
+    session = load(PLANES)
+    lane = session.lane({"x": (2, 1)}, state=zrt.kv_cache(session, capacity=8, step=1))
+    lane.state["attention_mask"][0, :2] = 0
+    for _ in range(4):
+        lane.run()
+    assert lane.outputs["positions"].tolist() == [[[1], [3]]] * 3
+
+
+ROWS = PLANES.replace("[3, b, s]", "[b, s]")
+
+
+class TestWritesOfMasks:
+    @pytest.fixture
+    def lane(self, load):
+        session = load(ROWS)
+        return session.lane({"x": (1, 1)}, state=zrt.kv_cache(session, capacity=8, step=1))
+
+    @staticmethod
+    def next_position(lane, state):
+        lane.run(state)
+        return lane.outputs["positions"].tolist()
+
+    def test_whole_content_of_as_many_steps_has_its_own_positions(self, lane):
+        plain, padded = lane.new_state(), lane.new_state()
+        padded["attention_mask"][0, :2] = 0
+        for _ in range(4):
+            lane.run(plain)
+            lane.run(padded)
+        plain.write(dict(padded))
+        assert plain.seen == 4
+        states = (plain, padded, lane.new_state(dict(plain)))
+        assert [self.next_position(lane, state) for state in states] == [[[2]]] * 3
+
+    def test_mask_may_hide_and_show_steps_that_are_held(self, lane):
+        for _ in range(4):
+            lane.run()
+        lane.state["attention_mask"] = np.array([[1, 0, 0, 1, 1, 1, 1, 1]])
+        assert self.next_position(lane, lane.state) == [[2]]
+        lane.state["attention_mask"] = np.ones((1, 8), np.int64)
+        assert self.next_position(lane, lane.state) == [[5]]
+
+    def test_one_cache_leaves_the_positions(self, lane):
+        lane.state["attention_mask"][0, :1] = 0
+        for _ in range(3):
+            lane.run()
+        lane.state["past_0"] = np.zeros((1, 3), np.float32)
+        assert self.next_position(lane, lane.state) == [[2]]
+
+
 class TestShapesOfFollowers:
     @pytest.fixture
     def make(self, load):

@@ -50,6 +50,19 @@ def same(one: zrt.State, other: zrt.State) -> bool:
     return counts and all(np.array_equal(a.arrays[name], b.arrays[name]) for name in one)
 
 
+def test_views_of_the_state_itself_may_change_places(load):
+    session = load(
+        """(float[3] x, float[3] a, float[3] b) => (float[3] y, float[3] na, float[3] nb) {
+            y = Add(x, a)
+            na = Add(a, x)
+            nb = Sub(b, x)
+        }"""
+    )
+    state = session.lane(state={"na": "a", "nb": "b"}).new_state({"a": f32(1, 1, 1), "b": f32(2, 2, 2)})
+    state.write({"a": state["b"], "b": state["a"]})
+    assert (state["a"].tolist(), state["b"].tolist()) == ([2, 2, 2], [1, 1, 1])
+
+
 class TestMapping:
     def test_is_a_mapping_by_input(self, lane):
         state = lane.state

@@ -1,5 +1,6 @@
 """Sparse initializers: listed, and replaced by dense and sparse weights of the caller."""
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -112,6 +113,41 @@ def test_a_sparse_weight_of_scipy_takes_its_place():
 )
 def test_each_format_becomes_dense(tensor, dense):
     assert sparse.to_dense(tensor, "it").tolist() == dense
+
+
+def twice(values):
+    """In each format, two values at one place and one at another."""
+    return [
+        zrt.SparseTensor("coo", (2, 2), values, [0, 0, 3]),
+        zrt.SparseTensor("coo", (2, 2), values, [[0, 0], [0, 0], [1, 1]]),
+        zrt.SparseTensor("csr", (2, 2), values, [0, 0, 1], [0, 2, 3]),
+        zrt.SparseTensor("block_sparse", (2, 2), values.reshape(1, 1, 3), [[0, 0, 1], [0, 0, 1]]),
+    ]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("number", range(4), ids=["coo", "coo-pairs", "csr", "blocks"])
+def test_values_of_one_place_add_up(dtype, number):
+    """As in SciPy and in a product; the last one counted here before."""
+    tensor = twice(np.array([1, 2, 5], dtype))[number]
+    assert sparse.to_dense(tensor, "it").tolist() == [[3, 0], [0, 5]]
+
+
+@pytest.mark.parametrize("number", range(4), ids=["coo", "coo-pairs", "csr", "blocks"])
+def test_flags_of_one_place_are_joined_and_texts_refused(number):
+    tensor = twice(np.array([True, False, True]))[number]
+    assert sparse.to_dense(tensor, "it").tolist() == [[True, False], [False, True]]
+    texts = twice(np.array(["a", "b", "c"], object))[number]
+    with pytest.raises(ArgumentError, match="it: two texts have the same place"):
+        sparse.to_dense(texts, "it")
+
+
+def test_scipy_has_the_same_sums():
+    scipy = pytest.importorskip("scipy.sparse")
+    places = (np.array([0, 0, 1]), np.array([0, 0, 2]))
+    matrix = scipy.coo_array((np.array([1, 2, 5], np.float32), places), shape=SMALL)
+    for each in (matrix, matrix.tobsr((1, 3))):
+        assert with_weight(each).tolist() == matrix.toarray().tolist()
 
 
 @pytest.mark.parametrize(

@@ -312,3 +312,19 @@ def test_sparse_tensors_work_without_scipy(script):
         "SparseTensor(COO, shape=(4,), values=2)",
         f"an array of SciPy needs the scipy package: {install_line('sparse')}",
     ]
+
+
+def test_subclass_with_another_shape_is_read_as_its_memory_is():
+    """It read 24 KB beyond 16 bytes."""
+
+    class Other(np.ndarray):
+        shape = property(lambda self: (6000,))
+        dtype = property(lambda self: np.dtype(np.float32))
+        ndim = property(lambda self: 1)
+
+        def __len__(self):
+            return 6000
+
+    tensor = zrt.SparseTensor("coo", (6000,), np.zeros(2).view(Other), np.arange(6000))
+    with pytest.raises(zrt.errors.ShapeError, match=r"expected \[2\] for 2 values"):
+        zrt.Value.from_sparse(tensor)

@@ -192,7 +192,14 @@ class State(Owner, Mapping[str, Any]):
         if len(counts) > 1:
             raise ShapeError(f"state: the arrays have different numbers of steps, {sorted(counts)}")
         steps = counts.pop() if counts else int(state.steps)
-        if whole is not None or steps != state.steps:
+        if len(checked) > 1:
+            checked = [(index, pair, self._apart(index, right)) for index, pair, right in checked]
+        kinds = {pair.kind for _, pair, _ in checked}
+        grow = [pair for pair in self._layout.pairs if pair.kind == GROWING]
+        # The whole content: as in a new state, the mask alone tells the positions.
+        anew = MASK in kinds and bool(grow) and all(pair.info.name in named for pair in grow)
+        before = None if anew or MASK not in kinds else self._counted(int(state.steps))
+        if whole is not None or steps != state.steps or anew:
             for pair in self._layout.pairs:
                 if pair.kind == GROWING and steps and pair.info.name not in named:
                     raise ShapeError(f"state: {steps} steps need an array for {pair.info.name!r} too")
@@ -203,12 +210,29 @@ class State(Owner, Mapping[str, Any]):
             while checked and checked[0][1].kind == MASK:
                 self._store(*checked.pop(0))
             lib.zrt_state_restart(state, steps, 0)
+            before = None
         for index, pair, right in checked:
             self._store(index, pair, right)
+        if before is not None:
+            # The steps that the mask hides or shows now, among those that are held.
+            for row, change in enumerate(self._counted(int(state.steps)) - before):
+                state.positions[row] += int(change)
         if whole is not None:
             state.seen = seen
             for row, position in enumerate(positions[: int(self._layout.handle.pointer.rows)]):
                 state.positions[row] = position
+
+    def _apart(self, index: int, content: Array) -> Array:
+        """The content for an input; a copy where it lies in the memory of another one, which is written too."""
+        others = (self._memory(other) for other in range(len(self._layout.pairs)) if other != index)
+        shared = any(isinstance(each, np.ndarray) and np.may_share_memory(content, each) for each in others)
+        return np.array(content) if shared else content
+
+    def _counted(self, steps: int) -> Array:
+        """The steps that the mask counts in each row, of those that are held."""
+        index = next(index for index, pair in enumerate(self._layout.pairs) if pair.kind == MASK)
+        counted: Array = np.count_nonzero(np.asarray(self._memory(index))[:, :steps], axis=1)
+        return counted
 
     def _store(self, index: int, pair: Pair, content: Array) -> None:
         handle = self._open()

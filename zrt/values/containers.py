@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import shown, wrong_type
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -65,9 +66,15 @@ def _column(items: list[Any], wanted: Any, allowed: Sequence[ElementType], subje
     if element_type is ElementType.STRING:
         return Value.from_strings(items, (len(items),), subject)
     try:
-        return Value.from_array(np.array(items, element_type.dtype), subject)
+        with np.errstate(over="ignore"):
+            array = np.array(items, element_type.dtype)
     except OverflowError as error:
         raise ArgumentError(f"{subject}: {error}") from None
+    if array.dtype.kind == "f":
+        for item in np.flatnonzero(np.isinf(array)):
+            if not math.isinf(items[item]):
+                raise ArgumentError(f"{subject}: {shown(items[item])} is too large for {type_name(element_type)}")
+    return Value.from_array(array, subject)
 
 
 def _type_of(items: list[Any], subject: str) -> ElementType:

@@ -144,9 +144,8 @@ def checked(tensor: SparseTensor, subject: str) -> SparseTensor:
 
 def _array(thing: Any, subject: str) -> Array:
     arrays.check_unmasked(thing, subject)
-    if isinstance(thing, np.ndarray):
-        return thing
     try:
+        # The shape of a subclass may be another than that of its memory.
         return np.asarray(thing)
     except (TypeError, ValueError, OverflowError) as error:
         raise DTypeError(f"{subject}: {error}") from error
@@ -221,22 +220,38 @@ def _checked_blocks(tensor: SparseTensor, shape: tuple[int, ...], values: Array,
 
 
 def to_dense(matrix: Any, subject: str) -> Array:
-    """The array of a `SparseTensor` or of SciPy's."""
+    """The array of a `SparseTensor` or of SciPy's; values of one place add up, as in SciPy."""
     tensor = checked(SparseTensor.from_scipy(matrix) if is_scipy(matrix) else matrix, subject)
-    values, indices = tensor.values, tensor.indices
+    values, places = tensor.values, _places(tensor)
     dense = np.zeros(tensor.shape, values.dtype)
-    if tensor.format is SparseFormat.BLOCK_SPARSE:
-        for block, (row, column) in zip(values.T, indices.T, strict=True):
-            width, height = block.shape
-            dense[row * height : (row + 1) * height, column * width : (column + 1) * width] = block.T
-    elif tensor.indptr is not None:
-        rows = np.repeat(np.arange(tensor.shape[0]), np.diff(tensor.indptr))
-        dense[rows, indices] = values
-    elif indices.ndim == 2:
-        dense[tuple(indices.T)] = values
+    flat = dense.reshape(-1)
+    flat[places] = values
+    if np.unique(places).size == places.size:
+        return dense
+    if values.dtype.kind == "O":
+        raise ArgumentError(f"{subject}: two texts have the same place")
+    flat[:] = 0
+    if values.dtype.kind == "b":
+        np.logical_or.at(flat, places, values)
     else:
-        dense.reshape(-1)[indices] = values
+        np.add.at(flat, places, values)
     return dense
+
+
+def _places(tensor: SparseTensor) -> Array:
+    """The place of each value in the flat dense tensor, in the shape of the values."""
+    indices = tensor.indices
+    if tensor.format is SparseFormat.BLOCK_SPARSE:
+        if not tensor.values.size:
+            return np.empty(tensor.values.shape, np.int64)
+        height, width, _ = tensor.values.shape
+        rows = indices[0].astype(np.int64) * height + np.arange(height)[:, None, None]
+        columns = indices[1].astype(np.int64) * width + np.arange(width)[None, :, None]
+        return np.asarray(rows * tensor.shape[1] + columns)
+    if tensor.indptr is not None:
+        rows = np.repeat(np.arange(tensor.shape[0]), np.diff(tensor.indptr))
+        return np.asarray(rows * tensor.shape[1] + indices)
+    return np.asarray(indices[:, 0] * tensor.shape[1] + indices[:, 1]) if indices.ndim == 2 else indices
 
 
 def _dims(shape: tuple[int, ...]) -> Any:
@@ -254,7 +269,7 @@ def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
     try:
         if copy or element_type is ElementType.STRING:
             return _filled(tensor, element_type, subject), True
-        return _borrowed(tensor, element_type), bool(tensor.values.flags.writeable)
+        return _borrowed(tensor, element_type, matrix.values), bool(tensor.values.flags.writeable)
     except Error as error:
         raise status.about(subject, error) from error
 
@@ -283,15 +298,15 @@ def _indices_for_c(tensor: SparseTensor) -> tuple[Any, ...]:
     return tuple(arguments)
 
 
-def _borrowed(tensor: SparseTensor, element_type: ElementType) -> Handle:
-    """A value that borrows the memory of the values, and of our copy of the indices."""
+def _borrowed(tensor: SparseTensor, element_type: ElementType, owner: Any) -> Handle:
+    """A value that borrows the memory of the values, of which the `owner` is alive, and of our copy of the indices."""
     table = api()
     where = CPU.handle()
     values = from_buffer(tensor.values)
     place = (where.pointer, values if tensor.values.size else NULL, _dims(tensor.shape), len(tensor.shape))
-    owner = Handle.pin((values, tensor.indices, tensor.indptr))
+    kept = Handle.pin((values, owner, tensor.indices, tensor.indptr))
     make = table.CreateSparseTensorWithValuesAsOrtValue
-    handle = new_tensor(make, place, tensor.values.shape, element_type, [owner])
+    handle = new_tensor(make, place, tensor.values.shape, element_type, [kept])
     use, _ = _USE_AND_FILL[tensor.format]
     status.check(getattr(table, use)(handle.pointer, *_indices_for_c(tensor)))
     return handle

@@ -175,6 +175,9 @@ static void store(const zrt_follower *follower, size_t index, int64_t number) {
 static void follow(const zrt_follower *follower, const zrt_state *state, int64_t step) {
     for (size_t row = 0; row < follower->rows; row++) {
         size_t rows = state->layout->rows, known = row < rows ? row : rows - 1;
+        /* A follower may have several planes of the mask's rows. */
+        if (rows != 0 && follower->rows % rows == 0)
+            known = row % rows;
         int64_t position = rows == 0 ? state->seen : state->positions[known];
         for (size_t column = 0; column < follower->columns; column++) {
             int64_t number = position;
