@@ -214,6 +214,22 @@ def test_from_onnx_refuses_invalid_types_in_a_model(graph: zrt.Graph, message: s
         zrt.Graph.from_onnx(proto)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (onnx.TensorProto(data_type=1, dims=[-1]), "initializer 'w': dimension -1"),
+        (onnx.TensorProto(dims=[1]), "initializer 'w': "),
+        (onnx.TensorProto(data_type=99, dims=[1]), "initializer 'w': "),
+    ],
+)
+def test_refused_initializer_leaves_the_graph_as_it_was(graph: zrt.Graph, content: Any, message: str) -> None:
+    before = graph.to_onnx()
+    with pytest.raises(zrt.Error, match=message):
+        graph.initializer("w", content)
+    assert graph.to_onnx() == before
+    graph.initializer("w", np.ones(1, np.float32))
+
+
 def test_subgraph_reads_values_of_enclosing_graphs(graph: zrt.Graph) -> None:
     x = graph.value("x")
     outer = graph.subgraph("outer")

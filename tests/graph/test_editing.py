@@ -12,7 +12,7 @@ import pytest
 import zrt
 from tests.graph.conftest import QUIET
 from tests.support import models
-from zrt.errors import BusyError, ClosedError, Error, ModelError, UnknownNameError
+from zrt.errors import ArgumentError, BusyError, ClosedError, Error, ModelError, UnknownNameError
 
 FEEDS = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
 
@@ -93,6 +93,25 @@ def test_names_of_new_symbolic_sizes(reference: Any) -> None:
     edit.output(edit.op("Neg", edit.value("y")), "float32", (4, "wide"))
     assert any("mix up" in reason for reason in edit.engine.reasons)
     assert edit.finalize().outputs[1].shape == (4, "wide")
+
+
+def test_weights_that_an_edit_still_reads_are_not_written(three_layers: Any, tmp_path: Path) -> None:
+    """The edit computed with other weights afterwards, and a second save wrote those."""
+    path = tmp_path / "model.onnx"
+    three_layers().save(path, external_data=True, size_threshold=0)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert set(before) == {"model.onnx", "model.onnx.data"}
+    edit = zrt.edit(path, QUIET)
+    (tmp_path / "link.data").symlink_to(tmp_path / "model.onnx.data")
+    for target, location in (("model.onnx", None), ("other.onnx", "model.onnx.data"), ("other.onnx", "link.data")):
+        with pytest.raises(ArgumentError, match="is the same file as the input"):
+            edit.save(tmp_path / target, external_data=True, location=location, size_threshold=0)
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    # With its weights inside, or in another file, the model may take the old one's place.
+    edit.save(path, external_data=True, location="new.data", size_threshold=0)
+    edit.save(path)
+    wanted = zrt.Session(path, QUIET).run(FEEDS)[0]
+    np.testing.assert_allclose(edit.finalize().run(FEEDS)[0], wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("engine", ["editor", "onnx"])

@@ -237,12 +237,14 @@ class Graph:
             tensor = tensors.outside(name, lent.element_type.onnx_code, lent.shape, "borrowed", 0, lent.nbytes)
         else:
             tensor = tensors.copied(array, name, subject)
-        element_type = types.of_code(tensor.data_type, subject)
+        element_type = types.to_element_type(types.of_code(tensor.data_type, subject), subject)
+        kind = types.TensorType(element_type, types.dimensions(tuple(tensor.dims), subject))
+        # Nothing below raises.
         self._names.add(name, "initializer")
         if borrow:
             self._borrowed[name] = lent
         self._graph.initializer.append(tensor)
-        self._types[name] = types.TensorType(element_type, tuple(tensor.dims))
+        self._types[name] = kind
         return GraphValue(self, name)
 
     def op(
@@ -387,7 +389,11 @@ class Graph:
         folder, by default the model's name followed by ``.data``. Raises `ArgumentError` for a path that cannot be
         written.
         """
-        files.save(self._finished(), self._borrowed, path, external_data, location, size_threshold)
+        files.save(self._finished(), self._borrowed, path, external_data, location, size_threshold, self._read_files())
+
+    def _read_files(self) -> Iterable[str]:
+        """The files that the graph still reads, and that `save` must not write."""
+        return ()
 
     def check(self) -> None:
         """Checks the model against ONNX's rules, types and shapes included; `ModelError` names the violation.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -204,6 +204,11 @@ class GraphEdit(Owner, Graph):
         model = super()._finished()
         model_proto.load_weights(model, self._subject, self._folder, self._borrowed)
         return model
+
+    def _read_files(self) -> Iterable[str]:
+        """The files of the model's weights: its session reads them once more when the edit is finished."""
+        names = model_proto.external_files(self._model, self._borrowed)
+        return [os.path.join(self._folder, name) for name in names]
 
     def __repr__(self) -> str:
         return "GraphEdit(closed)" if self.closed else Graph.__repr__(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from zrt._common.arguments import boolean, integer, path_bytes, text
@@ -24,8 +24,12 @@ def save(
     external_data: bool,
     location: str | None,
     size_threshold: int,
+    inputs: Iterable[str],
 ) -> None:
-    """Writes the model, whose `borrowed` initializers are without content; modifies `model`."""
+    """Writes the model, whose `borrowed` initializers are without content; modifies `model`.
+
+    None of the files `inputs` is written.
+    """
     where = os.fsdecode(path_bytes(path, "path"))
     least = integer(size_threshold, "size_threshold", 0, 1 << 62)
     name = os.path.basename(where)
@@ -37,10 +41,10 @@ def save(
             raise ArgumentError(f"location: {location!r} is for external_data=True")
     elif os.path.basename(beside) != beside or beside in ("", ".", "..", name):
         raise ArgumentError(f"location: {beside!r} is not the name of another file in the model's folder")
-    with replacing(where, beside) as (model_path, weights_path):
+    with replacing(where, *([beside] if external_data else []), inputs=inputs) as (model_path, *weights_path):
         try:
             if external_data:
-                with open(weights_path, "wb") as file:
+                with open(weights_path[0], "wb") as file:
                     _write_weights(model.graph, borrowed, beside, least, file)
             else:
                 fill(model, borrowed)

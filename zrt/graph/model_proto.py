@@ -91,6 +91,13 @@ def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str
         raise ModelError(f"{subject}: {error}") from error
 
 
+def external_files(proto: Any, borrowed: Collection[str]) -> set[str]:
+    """The names that a model has for the files of its weights, without those that are borrowed."""
+    helper = package().external_data_helper
+    outside = (tensor for tensor in tensors(proto.graph) if helper.uses_external_data(tensor))
+    return {helper.ExternalDataInfo(tensor).location for tensor in outside if tensor.name not in borrowed}
+
+
 def folder_of(external_data_dir: str | os.PathLike[str] | None, beside: str) -> str:
     """The folder of a model's external weights: the caller's, else the model's own."""
     return beside if external_data_dir is None else os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))

@@ -119,7 +119,8 @@ def as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
     arrays.check_unmasked(feed, subject)
     try:
         array = np.asarray(feed)
-    except (ValueError, TypeError, OverflowError) as error:
+    # The `__array__` of other libraries raises classes of its own.
+    except Exception as error:
         raise DTypeError(f"{subject}: {error}") from error
     if array.dtype == object:
         raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got objects ({type(feed).__name__})")
