@@ -232,6 +232,58 @@ def test_invoke_with_changing_shapes() -> None:
     call(make_add, work)
 
 
+CONV_TRANSPOSE = {
+    **{"kernel_shape": [4], "strides": [1], "dilations": [1], "pads": [0, 0], "group": 1, "auto_pad": "NOTSET"},
+    **{"output_shape": [150], "output_padding": [0]},
+}
+MAX_POOL = {
+    **{"kernel_shape": [3, 4], "strides": [2, 2], "dilations": [1, 3], "auto_pad": "SAME_UPPER", "ceil_mode": 0},
+    "storage_order": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "attributes", "inputs", "right", "wrong"),
+    [
+        ("ConvTranspose", 11, CONV_TRANSPOSE, [np.ones((1, 1, 200)), np.ones((1, 1, 4))], (1, 1, 150), (1, 1)),
+        ("MaxPool", 12, MAX_POOL, [np.arange(120).reshape(1, 1, 10, 12)], (1, 1, 5, 3), (1, 1, 5, 6)),
+    ],
+    ids=["ConvTranspose", "MaxPool"],
+)
+def test_shape_is_what_the_kernel_writes(
+    name: str, version: int, attributes: Any, inputs: list[Any], right: tuple[int, ...], wrong: tuple[int, ...]
+) -> None:
+    """ONNX infers the other shape: the kernel wrote beyond an array of it, or did not fill it."""
+
+    def make(info: KernelInfo) -> Standard:
+        types = {"T": F}
+        return Standard(info, name, [F] * len(inputs), [F], version=version, types=types, attributes=attributes)
+
+    feeds = [array.astype(np.float32) for array in inputs]
+
+    def work(context: KernelContext, op: Standard) -> Any:
+        out = np.full(right, -1, np.float32)
+        op.invoke(context, feeds, [out])
+        return out
+
+    found = call(make, work)
+    assert (found >= 0).all()
+    message = refused(make, lambda context, op: op.invoke(context, feeds, [np.full(wrong, -1, np.float32)]))
+    assert f"output 0: expected shape {list(right)}, got {list(wrong)}" in message
+
+
+def test_content_that_the_kernel_refuses_keeps_its_error() -> None:
+    def make(info: KernelInfo) -> Standard:
+        types = {"T": F, "Tind": "int64"}
+        return Standard(info, "Gather", [F, "int64"], [F], version=13, types=types, attributes={"axis": 0})
+
+    def work(context: KernelContext, op: Standard) -> None:
+        op.invoke(context, [X, np.array([99])], [np.empty(1, np.float32)])
+
+    for _ in range(2):
+        assert "99" in refused(make, work)
+
+
 def test_invoke_in_several_threads(together: Any) -> None:
     def add(context: KernelContext, op: Standard) -> None:
         (x,) = context.inputs

@@ -148,17 +148,22 @@ class Op(Owner):
             return
         raise UnsupportedError(f"{self.name} takes any number of inputs: ONNX Runtime would see only the first")
 
-    def _shapes(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...] | None, ...]:
-        """The outputs' shapes for the inputs' shapes, from shape inference; None for one that depends on content."""
+    def _shapes(self, fed: list[Value]) -> tuple[tuple[int, ...] | None, ...]:
+        """The outputs' shapes for these inputs; None for one that depends on content."""
+        shapes = tuple(value.shape for value in fed)
         inferred = self._inferred.get(shapes)
         if inferred is None:
             try:
-                with Session(self._model(shapes), _QUIET) as session:
-                    inferred = tuple(info.static_shape for info in session.outputs)
+                session = Session(self._model(shapes), _QUIET)
             except NotImplementedByOrtError as error:
                 raise UnsupportedError(f"{self.name}: its outputs' shapes are not known: {error}") from error
             except Error as error:
                 raise ShapeError(f"{self.name}: {error}") from error
+            with session:
+                inferred = tuple(info.static_shape for info in session.outputs)
+                if None not in inferred and all(value.memory.is_host for value in fed):
+                    # ONNX's inference is wrong for some operators, and the kernel writes as much as it computes.
+                    inferred = tuple(result.shape for result in session.run(fed))
             if len(self._inferred) >= SHAPES_KEPT:
                 self._inferred = {}
             self._inferred[shapes] = inferred
@@ -167,7 +172,8 @@ class Op(Owner):
     def invoke(self, context: KernelContext, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Computes `outputs` from `inputs`: arrays or `Value` objects of matching shapes, None for those left out.
 
-        The first call with new input shapes takes about a millisecond more, to infer the output shapes.
+        The first call with new input shapes takes a millisecond and a run of the operator more, which tell the output
+        shapes.
         """
         handle = self._open()
         if not isinstance(context, KernelContext):
@@ -177,7 +183,7 @@ class Op(Owner):
             raise ArgumentError(f"{self.name} was made for {self._info.node_name!r}, another kernel")
         fed = _values(inputs, self.inputs, f"{self.name}, input")
         places = _values(outputs, self.outputs, f"{self.name}, output")
-        wanted = iter(self._shapes(tuple(value.shape for value in fed if value is not None)))
+        wanted = iter(self._shapes([value for value in fed if value is not None]))
         for index, place in enumerate(places):
             if place is None:
                 continue
