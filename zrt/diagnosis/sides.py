@@ -38,6 +38,12 @@ class Side(Protocol):
 class SessionSide:
     """A model in sessions."""
 
+    proto: Any
+    subject: str
+    """The model's name for messages."""
+    folder: str
+    """That of the weights in other files."""
+
     def __init__(self, spec: SessionSpec) -> None:
         self._spec = spec
         self.proto, self.subject, self.folder = parse(spec.model)
@@ -76,7 +82,8 @@ class ReferenceSide:
     def __init__(self, other: SessionSide) -> None:
         self._proto = package().ModelProto()
         self._proto.CopyFrom(other.proto)
-        self.inputs, self.names = other.inputs, other.names
+        self.inputs: set[str] = other.inputs
+        self.names: set[str] = other.names
         load_weights(self._proto, other.subject, other.folder)
         self._outputs = [info.name for info in self._proto.graph.output]
         for name in sorted(self.names - {*self._outputs}):
