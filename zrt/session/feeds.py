@@ -119,8 +119,7 @@ def as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
     arrays.check_unmasked(feed, subject)
     try:
         array = np.asarray(feed)
-    # The `__array__` of other libraries raises classes of its own.
-    except Exception as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise DTypeError(f"{subject}: {error}") from error
     if array.dtype == object:
         raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got objects ({type(feed).__name__})")
