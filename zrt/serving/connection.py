@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -18,6 +20,7 @@ class Connection(HttpToolsProtocol):
     an offer for the other protocol: so it reads the head a second time, without the offer.
     """
 
+    parser: Any
     _held = 0
 
     def data_received(self, data: bytes) -> None:
@@ -51,7 +54,7 @@ class Connection(HttpToolsProtocol):
 
     def _is_offer(self) -> bool:
         """Whether the parser read the head of a request that offers another protocol."""
-        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+        return bool(self.parser.should_upgrade()) and self.parser.get_method() != b"CONNECT"
 
     def _head(self) -> bytes:
         """The head that was read, without an offer."""
