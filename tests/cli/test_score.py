@@ -391,7 +391,7 @@ class TestBadRows:
 
     @pytest.mark.parametrize("last", ["7", "?"])
     def test_notations_of_programs_are_no_numbers(self, model, tmp_path, last, run):
-        """Whatever the texts beside them."""
+        """The texts of the other rows make no difference."""
         lines = ["x0,x1,x2,k", "1,2,3,0x10", "1,2,3,1_0", "1,2,3,٣", "1,0x1p3,3,4", "1,2,3,-5", f"1,2,3,{last}"]
         (tmp_path / "bad.csv").write_text("\n".join(lines))
         _, report = run(model, tmp_path / "bad.csv", tmp_path / "results.csv", *CSV)

@@ -161,13 +161,33 @@ def test_outputs_that_are_no_tensors_raise() -> None:
         zrt.diff(model, model)
 
 
+def test_functions_that_call_themselves_raise() -> None:
+    """The onnx package ends the process over them."""
+    model = parsed("(float[2] x) => (float[2] y) { y = own.F(x) }")
+    model.opset_import.add(domain="own", version=1)
+    text = '<opset_import: ["" : 17, "own" : 1], domain: "own"> F (p) => (q) { q = own.F(p) }'
+    model.functions.append(onnx.parser.parse_function(text))
+    with pytest.raises(zrt.errors.ModelError, match="function 'F' calls itself"):
+        zrt.diff(spec(model), spec(model))
+    with pytest.raises(zrt.errors.ModelError, match="function 'F' calls itself"):
+        zrt.Graph.from_onnx(model).check()
+
+
+def test_reference_finds_weights_in_a_folder_of_their_own(tmp_path: Any) -> None:
+    (tmp_path / "weights").mkdir()
+    onnx.save(layers(2), tmp_path / "weights" / "m.onnx", save_as_external_data=True, location="w", size_threshold=0)
+    moved = (tmp_path / "weights" / "m.onnx").rename(tmp_path / "m.onnx")
+    apart = zrt.SessionSpec(moved, external_data_dir=tmp_path / "weights")
+    assert zrt.diff(apart, "reference").equal
+
+
 def test_missing_feeds_raise() -> None:
     model = spec(parsed("(float[2] x) => (float[2] y) { y = Neg(x) }"))
     with pytest.raises(zrt.errors.ArgumentError, match="'x' is missing"):
         zrt.diff(model, model, {})
 
 
-@pytest.mark.parametrize("wrong", [3, None, "other", b"model"])
+@pytest.mark.parametrize("wrong", [3, None, "other", b"model", np.ones(2)], ids=str)
 def test_wrong_sides_raise(wrong: Any) -> None:
     model = spec(layers(1))
     with pytest.raises(TypeError, match="b: expected a SessionSpec or 'reference'"):

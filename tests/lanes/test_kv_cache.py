@@ -411,6 +411,24 @@ class TestWritesOfMasks:
         lane.state["attention_mask"] = np.ones((1, 8), np.int64)
         assert self.next_position(lane, lane.state) == [[5]]
 
+    def test_views_from_a_time_of_more_steps_may_change_places(self, load):
+        text = """(float[b, s] x, float[b, p] past_0, float[b, q] past_1)
+          => (float[b, t] present_0, float[b, u] present_1) {
+            present_0 = Concat <axis = 1> (past_0, x)
+            z = Neg(x)
+            present_1 = Concat <axis = 1> (past_1, z)
+        }"""
+        session = load(text)
+        lane = session.lane({"x": (1, 1)}, state=zrt.kv_cache(session, capacity=8, step=1))
+        lane.inputs["x"][...] = 1
+        for _ in range(3):
+            lane.run()
+        first, second = lane.state["past_0"], lane.state["past_1"]
+        lane.state.reset()
+        before = first.tolist(), second.tolist()
+        lane.state.write({"past_0": second, "past_1": first})
+        assert (lane.state["past_1"].tolist(), lane.state["past_0"].tolist()) == before
+
     def test_one_cache_leaves_the_positions(self, lane):
         lane.state["attention_mask"][0, :1] = 0
         for _ in range(3):

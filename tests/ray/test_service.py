@@ -206,7 +206,7 @@ class TestProxies:
 
     @pytest.fixture
     def answers(self, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str] | None]:
-        """What the proxies answer, in turn; the last answer again and again."""
+        """The answers of the proxies, in turn; the last one again and again."""
         answers: list[dict[str, str] | None] = []
         monkeypatch.setattr(service, "POLL_S", 0.001)
         monkeypatch.setattr(service, "_routes", lambda _: answers.pop(0) if len(answers) > 1 else answers[0])

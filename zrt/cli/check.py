@@ -17,6 +17,7 @@ from zrt.bench import child
 from zrt.cli import common, options
 from zrt.cli.options import UsageError, option
 from zrt.cli.units import plural
+from zrt.diagnosis.report import DOES_NOT_LOAD, ERROR, NOTE, SHOWN, WARNING, Check, Problem
 from zrt.errors import ArgumentError, Error, ProviderError
 
 if TYPE_CHECKING:
@@ -24,13 +25,11 @@ if TYPE_CHECKING:
 
 SUMMARY = "Check whether a model loads here or elsewhere, and what keeps it from that."
 
-DOES_NOT_LOAD = 1
-USED_WRONGLY = 2
+FAILED = 1
 
 # The process that loads the model: a damaged one may end it.
 PROGRAM = "from zrt.cli.check import answer; answer()"
-STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
-MOST_NODES = 3
+STYLES = {ERROR: "bold red", WARNING: "yellow", NOTE: "dim"}
 
 OPTIONS = (
     options.MODEL,
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         common.print_json(document)
     else:
         _show(page, common.model_label(arguments.model), document)
-    return 0 if document["verdict"] != "does not load" else DOES_NOT_LOAD
+    return FAILED if document["verdict"] == DOES_NOT_LOAD else 0
 
 
 def _asked(arguments: argparse.Namespace, model: Path) -> dict[str, Any]:
@@ -77,8 +76,8 @@ def _asked(arguments: argparse.Namespace, model: Path) -> dict[str, Any]:
         reason = (
             f"it ended the process that loads it ({reply['signal']}): the file is damaged, or the library has a fault"
         )
-        problem = {"severity": "error", "subject": "the model", "reason": reason, "remedy": "", "nodes": []}
-        return {"model": str(model), "library": None, "verdict": "does not load", "problems": [problem]}
+        found = Check(str(model), "", DOES_NOT_LOAD, (Problem(ERROR, "the model", reason),))
+        return found.to_dict() | {"library": None}
     if "error" in reply:
         raise (UsageError if reply.get("usage") else common.CommandError)(reply["error"])
     return reply
@@ -106,7 +105,7 @@ def _library(arguments: argparse.Namespace) -> Path | None:
 
 def answer() -> None:
     """The program of the process that loads the model: reads a request from standard input, and prints the check."""
-    # What modules of the user's print must not stand among the reply.
+    # The reply has a file of its own: modules of the user may print.
     reply = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     request = json.load(sys.stdin)
@@ -132,7 +131,7 @@ def _answered(request: dict[str, Any]) -> dict[str, Any]:
 def _show(page: Page, label: str, document: dict[str, Any]) -> None:
     version = f" with ONNX Runtime {document['library']}" if document["library"] else ""
     page.line(f"{label}: ", (document["verdict"], "bold"), version)
-    for provider, count in (document.get("nodes") or {}).items():
+    for provider, count in (document["nodes"] or {}).items():
         page.line(f"  {plural(count, 'node')} on {provider}")
     for problem in document["problems"]:
         page.line((problem["severity"], STYLES[problem["severity"]]), f"  {problem['subject']}: {problem['reason']}")
@@ -140,5 +139,5 @@ def _show(page: Page, label: str, document: dict[str, Any]) -> None:
             page.line(f"       {problem['remedy']}")
         nodes = problem["nodes"]
         if nodes:
-            more = f" and {len(nodes) - MOST_NODES} more" if len(nodes) > MOST_NODES else ""
-            page.line(f"       nodes: {', '.join(nodes[:MOST_NODES])}{more}", style="dim")
+            more = f" and {len(nodes) - SHOWN} more" if len(nodes) > SHOWN else ""
+            page.line(f"       nodes: {', '.join(nodes[:SHOWN])}{more}", style="dim")

@@ -10,6 +10,7 @@ from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options
 from zrt.cli.options import UsageError, option, whole
 from zrt.cli.units import plural
+from zrt.diagnosis.differences import ATOL, RTOL
 from zrt.errors import ArgumentError
 from zrt.loading.options_files import Options, load_options
 from zrt.loading.session_options import SessionOptions
@@ -47,8 +48,8 @@ OPTIONS = (
     option("a", _SIDE, "A"),
     option("b", "the same for the other side", "B"),
     *inputs.OPTIONS,
-    option("--rtol", "the tolerance as a part of B's value", "NUMBER", _tolerance, default=1e-3),
-    option("--atol", "the tolerance that is added to it", "NUMBER", _tolerance, default=1e-5),
+    option("--rtol", "the tolerance as a part of B's value", "NUMBER", _tolerance, default=RTOL),
+    option("--atol", "the tolerance that is added to it", "NUMBER", _tolerance, default=ATOL),
     option("--worst", "how many values to show, those that are farthest apart", "N", whole(0), default=WORST),
 )
 

@@ -195,8 +195,9 @@ def _parts(arguments: argparse.Namespace, source: Source, kind: str, run: dict[s
 def _check_target(arguments: argparse.Namespace, source: Source, settings: Options) -> None:
     """Raises for results that would replace something that the run reads."""
     target = arguments.target
+    data = {arguments.source.resolve(), *(file.resolve() for file in source.files)}
     for place in (target, work_folder(target, _is_file(arguments))):
-        for read in (arguments.source.resolve(), *(file.resolve() for file in source.files)):
+        for read in data:
             if read in (place, *place.parents) or place in read.parents:
                 raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
     libraries = map(Path, settings.session.custom_op_libraries)

@@ -1,1 +1,1 @@
-"""What is wrong with a model, or with its results."""
+"""Checks of a model, and comparisons of two ways to run it."""

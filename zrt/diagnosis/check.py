@@ -14,15 +14,16 @@ from zrt._common.public import public
 from zrt._native import ort_messages
 from zrt._native.library import library
 from zrt.diagnosis import int8
-from zrt.diagnosis.operators import Operator, circle_of_functions, operators_of, versions_of
-from zrt.diagnosis.report import CPU, ERROR, NOTE, WARNING, Check, Findings
+from zrt.diagnosis.operators import Operator, operators_of, versions_of
+from zrt.diagnosis.report import ERROR, NOTE, WARNING, Check, Findings
 from zrt.diagnosis.trials import Limits, Trials, limits
 from zrt.errors import ModelError, ModelNotFoundError, NotImplementedByOrtError, OrtError, UnsupportedError
-from zrt.graph.model_proto import package, parse, subgraphs
+from zrt.graph.model_proto import circle_of_functions, package, parse, subgraphs
 from zrt.loading.external_weights import WeightFiles, zeros
 from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_source import LARGEST_IN_MEMORY, Model, Source
 from zrt.loading.session_options import SessionOptions
+from zrt.providers.default_selection import CPU_NAME
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 from zrt.types import ElementType, GraphOptimizationLevel, LogSeverity
@@ -91,19 +92,24 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
         session = _load(model, settings, providers, missing, found)
         if session is not None:
             stack.enter_context(session)
+        nodes, in_part = (None, False) if session is None else _placed(session, found)
         circle = [] if proto is None else circle_of_functions(proto)
         if circle:
             found.add(ERROR, f"function {circle[0]}", f"it calls itself: {', '.join(circle)}")
         elif proto is not None:
-            _examine(proto, settings, session, found)
-        return found.result(*(() if session is None else _placed(session, found)))
+            _examine(proto, settings, nodes, found)
+        for info in session.inputs if session is not None and proto is not None else ():
+            if info.shape is None or not all(isinstance(size, int) for size in info.shape):
+                reason = f"its shape {format_shape(info.shape)} is open: the feeds of each run settle it"
+                found.add(NOTE, f"input {info.name!r}", reason)
+        return found.result(nodes, in_part)
 
 
 def _placed(session: Session, found: Findings) -> tuple[dict[str, int], bool]:
     """How many nodes each provider runs, and whether the CPU runs some for which another provider was asked."""
     placement, first = session.placement(), session.providers[0]
-    on_cpu = [node for node in placement.nodes if node.provider == CPU]
-    if not on_cpu or first == CPU:
+    on_cpu = [node for node in placement.nodes if node.provider == CPU_NAME]
+    if not on_cpu or first == CPU_NAME:
         return placement.providers, False
     reason = f"{len(on_cpu)} of {len(placement.nodes)} nodes run on the CPU"
     names = tuple(node.name or node.op_type for node in on_cpu)
@@ -165,8 +171,8 @@ def _load(
         return None
 
 
-def _examine(proto: Any, settings: SessionOptions, session: Session | None, found: Findings) -> None:
-    """Finds the problems of a model's graph."""
+def _examine(proto: Any, settings: SessionOptions, nodes: dict[str, int] | None, found: Findings) -> None:
+    """Finds the problems of a graph; `nodes` are those of each provider, None for a model that does not load."""
     versions = versions_of(proto)
     newest = limits(versions)
     operators = operators_of(proto)
@@ -176,19 +182,15 @@ def _examine(proto: Any, settings: SessionOptions, session: Session | None, foun
         min(proto.ir_version, newest.ir_version or proto.ir_version),
         settings,
     )
-    if session is None:
+    if nodes is None:
         _check_versions(proto.ir_version, versions, newest, found)
         for operator in operators:
             # The nodes of its subgraphs are there by themselves.
             if not any(True for _ in subgraphs(operator.node)):
                 _check_operator(operator, trials, found)
-    elif CPU in session.placement().providers:
+    elif CPU_NAME in nodes:
         _check_casts(operators, trials, found)
         int8.check(proto, settings, found)
-    for info in session.inputs if session is not None else ():
-        if info.shape is None or not all(isinstance(size, int) for size in info.shape):
-            reason = f"its shape {format_shape(info.shape)} is open: the feeds of each run settle it"
-            found.add(NOTE, f"input {info.name!r}", reason)
 
 
 def _check_versions(ir_version: int, versions: dict[str, int], newest: Limits, found: Findings) -> None:

@@ -10,15 +10,13 @@ from typing import Any, Literal
 from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
 from zrt.bench import synthetic
-from zrt.diagnosis.differences import Difference, compare
-from zrt.diagnosis.sides import REFERENCE, Arrays, makers, opened
+from zrt.diagnosis.differences import ATOL, RTOL, Difference, compare
+from zrt.diagnosis.sides import Arrays, opened
 from zrt.errors import ArgumentError, Error, UnknownNameError, UnsupportedError
 from zrt.session.spec import SessionSpec
 
 # The values that are outputs of one session at the same time.
 GROUP = 64
-
-RTOL, ATOL = 1e-3, 1e-5
 
 
 @public
@@ -102,9 +100,9 @@ def diff(
             known = ", ".join(map(repr, sorted(left.inputs)))
             raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {known}")
     if feeds is None:
-        with next(side for side in (a, b) if side != REFERENCE).load() as session:  # type: ignore[union-attr]
+        with first.spec.load() as session:
             feeds = synthetic.make_all(session, synthetic.input_shapes(session))
-    nodes = makers(first.proto)
+    nodes = first.nodes
     try:
         mine = left.outputs(feeds)
     except UnsupportedError:
@@ -127,7 +125,7 @@ def diff(
     for name in sorted(mine.keys() ^ its.keys()):
         reason = f"only {'a' if name in mine else 'b'} has this output"
         outputs.append(Difference(name, nodes.get(name, "the model"), False, math.inf, math.inf, reason=reason))
-    names = [name for name in nodes if name in right.names and name in left.names]
+    names = [name for name in nodes if name in right.nodes and name in left.nodes]
     values: list[Difference] = []
     for start in range(0, len(names), GROUP):
         group = names[start : start + GROUP]

@@ -10,6 +10,9 @@ import numpy as np
 
 from zrt._common.public import public
 
+# The tolerance by default: a part of the second side's value, and what is added to it.
+RTOL, ATOL = 1e-3, 1e-5
+
 # Whole numbers as wide as the floats, to count units in the last place.
 _WHOLE = {2: np.int16, 4: np.int32, 8: np.int64}
 

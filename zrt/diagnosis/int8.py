@@ -9,6 +9,7 @@ from typing import Any
 from zrt._common.config_keys import SessionConfigKey
 from zrt.diagnosis.report import WARNING, Findings
 from zrt.graph.model_proto import package, subgraphs
+from zrt.loading.cache import processor
 from zrt.loading.session_options import SessionOptions
 
 # Operators that multiply, and the place of their weights among their inputs.
@@ -38,12 +39,8 @@ def check(proto: Any, settings: SessionOptions, found: Findings) -> None:
 
 
 def processor_flags() -> set[str]:
-    """What the processor says that it has; empty where the system does not tell."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            return set(next((line for line in file if line.startswith("flags")), "").split())
-    except OSError:
-        return set()
+    """The features of the processor; empty where the system does not tell them."""
+    return set(next((line for line in processor() if line.startswith("flags")), "").split())
 
 
 def _multiplied(graph: Any) -> Iterator[str]:

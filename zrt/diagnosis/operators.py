@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from zrt.graph.model_proto import is_light, light, package, subgraphs
@@ -94,27 +93,6 @@ def operators_of(proto: Any) -> list[Operator]:
         key = (operator.domain, node.op_type, given, len(node.output), attributes)
         found.setdefault(key, operator).nodes.append(node.name or next(iter(node.output), ""))
     return list(found.values())
-
-
-def circle_of_functions(proto: Any) -> list[str]:
-    """Functions of a model that call each other in a circle; the onnx package ends the process over them."""
-    functions = {(each.domain, each.name): each for each in proto.functions}
-    calls = {
-        key: {(node.domain, node.op_type) for node in _all_nodes(function.node)} & functions.keys()
-        for key, function in functions.items()
-    }
-    try:
-        TopologicalSorter(calls).prepare()
-    except CycleError as error:
-        return [name for _, name in error.args[1]]
-    return []
-
-
-def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
-    for node in nodes:
-        yield node
-        for inner in subgraphs(node):
-            yield from _all_nodes(inner.node)
 
 
 def _nodes(

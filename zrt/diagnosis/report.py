@@ -16,8 +16,6 @@ ERROR = "error"
 WARNING = "warning"
 NOTE = "note"
 
-CPU = "CPUExecutionProvider"
-
 # A text names at most so many nodes of one problem.
 SHOWN = 3
 

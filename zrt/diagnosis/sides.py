@@ -10,7 +10,7 @@ import numpy as np
 from zrt._common.arguments import wrong_type
 from zrt.errors import ArgumentError, ModelError, UnsupportedError
 from zrt.graph.editing import edit
-from zrt.graph.model_proto import called, light, load_weights, package, parse
+from zrt.graph.model_proto import called, folder_of, light, load_weights, package, parse
 from zrt.session.spec import SessionSpec
 from zrt.values.type_info import ValueInfo
 
@@ -25,8 +25,8 @@ class Side(Protocol):
     """One way to run a model."""
 
     inputs: set[str]
-    names: set[str]
-    """The tensors that nodes of its main graph make."""
+    nodes: dict[str, str]
+    """The tensors that nodes of its main graph make, in their order, and the node that makes each."""
 
     def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
         """The outputs; the values `tapped` are outputs beside them, which keeps the optimizer from fusing them away."""
@@ -41,18 +41,18 @@ class SessionSide:
     proto: Any
     subject: str
     """The model's name for messages."""
-    folder: str
-    """That of the weights in other files."""
 
     def __init__(self, spec: SessionSpec) -> None:
-        self._spec = spec
-        self.proto, self.subject, self.folder = parse(spec.model)
+        self.spec: SessionSpec = spec
+        self.proto, self.subject, beside = parse(spec.model)
+        self.folder: str = folder_of(spec.external_data_dir, beside)
+        """That of the weights in other files."""
         self._outputs = [info.name for info in self.proto.graph.output]
         self.inputs: set[str] = {info.name for info in self.proto.graph.input}
-        self.names: set[str] = set(makers(self.proto))
+        self.nodes: dict[str, str] = _makers(self.proto)
 
     def _run(self, tapped: Sequence[str], feeds: Feeds, wanted: Sequence[str]) -> Arrays:
-        spec, more = self._spec, [name for name in tapped if name not in self._outputs]
+        spec, more = self.spec, [name for name in tapped if name not in self._outputs]
         if not more:
             session = spec.load()
         else:
@@ -83,11 +83,12 @@ class ReferenceSide:
         self._proto = package().ModelProto()
         self._proto.CopyFrom(other.proto)
         self.inputs: set[str] = other.inputs
-        self.names: set[str] = other.names
+        self.nodes: dict[str, str] = other.nodes
         load_weights(self._proto, other.subject, other.folder)
         self._outputs = [info.name for info in self._proto.graph.output]
-        for name in sorted(self.names - {*self._outputs}):
-            self._proto.graph.output.add(name=name)
+        for name in self.nodes:
+            if name not in self._outputs:
+                self._proto.graph.output.add(name=name)
         self._found: Arrays | None = None
 
     def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
@@ -121,7 +122,7 @@ def _fitting(info: ValueInfo, feeds: Feeds) -> Any:
     return feed.astype(info.element_type.dtype, copy=False) if floats else feed
 
 
-def makers(proto: Any) -> dict[str, str]:
+def _makers(proto: Any) -> dict[str, str]:
     """The values of a model's main graph that are tensors, in the order of its nodes, and the node that makes each."""
     onnx = package()
     try:
@@ -136,9 +137,9 @@ def makers(proto: Any) -> dict[str, str]:
 def opened(a: Any, b: Any) -> tuple[Side, Side, SessionSide]:
     """Both sides, and one of them that is a session's."""
     for name, side in (("a", a), ("b", b)):
-        if side != REFERENCE and not isinstance(side, SessionSpec):
+        if not isinstance(side, SessionSpec) and not (isinstance(side, str) and side == REFERENCE):
             raise wrong_type(name, "a SessionSpec or 'reference'", side)
-    sides = [None if side == REFERENCE else SessionSide(side) for side in (a, b)]
+    sides = [SessionSide(side) if isinstance(side, SessionSpec) else None for side in (a, b)]
     first = next((side for side in sides if side is not None), None)
     if first is None:
         raise ArgumentError("a and b are both 'reference': one of them is a SessionSpec")

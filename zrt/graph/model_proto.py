@@ -222,9 +222,36 @@ def in_order(graph: Any, around: Iterable[str] = ()) -> list[int]:
     return order
 
 
+def circle_of_functions(proto: Any) -> list[str]:
+    """Functions of a model that call each other in a circle; [] without such."""
+    functions = {(each.domain, each.name): each for each in proto.functions}
+    calls = {
+        key: {(node.domain, node.op_type) for node in _all_nodes(function.node)} & functions.keys()
+        for key, function in functions.items()
+    }
+    try:
+        TopologicalSorter(calls).prepare()
+    except CycleError as error:
+        return [name for _, name in error.args[1]]
+    return []
+
+
+def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    for node in nodes:
+        yield node
+        for inner in subgraphs(node):
+            yield from _all_nodes(inner.node)
+
+
 def light(model: Any) -> Any:
-    """The model without its large weights, which become inputs: a check needs only their types."""
+    """The model without its large weights, which become inputs: ONNX's checks and inference need only their types.
+
+    Raises `ModelError` for functions that call themselves, over which these would end the process.
+    """
     onnx = package()
+    circle = circle_of_functions(model)
+    if circle:
+        raise ModelError(f"function {circle[0]!r} calls itself: {', '.join(circle)}")
     copy = onnx.ModelProto()
     _copy(model, copy, "graph")
     _copy(model.graph, copy.graph, "initializer")

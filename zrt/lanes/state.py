@@ -148,13 +148,16 @@ class State(Owner, Mapping[str, Any]):
         memory = MemoryInfo._read(description.memory)
         return _to_host(at_address(address_of(description.data), shape, pair.element_type, memory))
 
-    def _memory(self, index: int) -> Any:
-        """The buffer that the next run reads; for a value that a run makes once, the one that the first run reads."""
+    def _memory(self, index: int, whole: bool = False) -> Any:
+        """The buffer that the next run reads; for a value that a run makes once, the one that the first run reads.
+
+        With `whole` it is all of the buffer, also beyond the steps that are held.
+        """
         pair = self._layout.pairs[index]
         handle = self._open()
         state = handle.pointer
         address = address_of(state.data[2 * index + (int(state.turn) if pair.kind in (FIXED, GROWING) else 0)])
-        shape = pair.dims if pair.kind == MASK else pair.shape(int(state.steps))
+        shape = pair.dims if whole or pair.kind == MASK else pair.shape(int(state.steps))
         if not pair.memory.is_host:
             return at_address(address, shape, pair.element_type, pair.memory, handle)
         return arrays.view(handle, address, shape, pair.element_type)
@@ -224,7 +227,8 @@ class State(Owner, Mapping[str, Any]):
 
     def _apart(self, index: int, content: Array) -> Array:
         """The content for an input; a copy where it lies in the memory of another one, which is written too."""
-        others = (self._memory(other) for other in range(len(self._layout.pairs)) if other != index)
+        # A view may be from a time of more steps.
+        others = (self._memory(other, whole=True) for other in range(len(self._layout.pairs)) if other != index)
         shared = any(isinstance(each, np.ndarray) and np.may_share_memory(content, each) for each in others)
         return np.array(content) if shared else content
 

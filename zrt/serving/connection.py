@@ -64,7 +64,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head of a request came."""
-        # What was held may have come with a body, at once.
+        # Most of it may be the body, which came in the same read.
         if self._held > MOST_BYTES and len(self._head()) > MOST_BYTES:
             raise ValueError("the head is too large")
         self._held = 0
