@@ -34,6 +34,17 @@ def test_run_values_takes_other_shapes_from_run_to_run(add: zrt.Session) -> None
         assert numbers(add.run_values(feeds)) == [[2] * size]
 
 
+def test_run_values_without_feeds_serves_no_run_of_arrays(load: Callable[..., zrt.Session], add: zrt.Session) -> None:
+    session = load("() => (float[2] a, float[2] b) <float[2] w = {1, -2}> { a = Neg(w) b = Abs(w) }")
+    assert numbers(session.run_values({}, ["b"])) == [[1, 2]]
+    for results in (session.run({}), session.run([]), session.submit({}).result()):
+        assert [result.tolist() for result in results] == [[-1, 2], [1, 2]]
+    with pytest.raises(zrt.Error):
+        add.run_values({})
+    with pytest.raises(zrt.errors.ArgumentError, match="'x', 'y'"):
+        add.run({})
+
+
 def test_run_values_leaves_the_fast_path_of_run_alone(add: zrt.Session) -> None:
     feeds = {"x": ONES, "y": ONES}
     first = add.run(feeds)

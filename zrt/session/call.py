@@ -43,6 +43,9 @@ class Call:
 
     __slots__ = ("_allocated", "_distrusted", "address", "handle", "has_text", "key", "outputs", "session", "wanted")
 
+    # Whether the builtins find it by the feeds of a run of arrays.
+    _by_feeds = True
+
     address: int
     """That of `handle`, for the builtins."""
     handle: Handle
@@ -80,7 +83,7 @@ class Call:
         call.inputs = _tensors([info.element_type for info, _ in inputs], shapes, keepalive)
         call.outputs = _tensors([output.info.element_type for output in outputs], [o.shape for o in outputs], keepalive)
         call.fresh = _objects([None if o.shape is None else (o.shape, o.dtype) for o in outputs], keepalive)
-        if all(takes_array):
+        if self._by_feeds and all(takes_array):
             call.names = _objects(names, keepalive)
             call.dtypes = _objects(
                 [None if is_text(info) else info.element_type.dtype for info, _ in inputs], keepalive

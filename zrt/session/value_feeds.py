@@ -117,6 +117,9 @@ class ValueCall(Call):
 
     __slots__ = ("_fed",)
 
+    # Without feeds it would pass for the call of a run of arrays without feeds.
+    _by_feeds = False
+
     def __init__(self, key: Any, owners: Owners, fed: tuple[str, ...], outputs: Sequence[str]) -> None:
         super().__init__(
             key, owners, [(_unknown(name), ()) for name in fed], [Wanted(_unknown(name), None) for name in outputs]
