@@ -7,7 +7,7 @@ import zrt
 from tests.support.decoding import CACHES, decoder_session, plain, step, tokens
 from tests.support.lanes import run_on
 from zrt import Session, StatePair
-from zrt.errors import CapacityError
+from zrt.errors import ArgumentError, CapacityError
 
 
 @pytest.fixture(scope="module")
@@ -172,3 +172,25 @@ class TestInPlace:
         lane.run()
         twin = lane.state.copy()
         assert (twin.steps, twin["past_0"].tolist()) == (1, [[1, 1], [0, 0], [0, 0]])
+
+
+def test_value_of_the_first_run_is_empty_along_an_open_axis(load):
+    # Keys that are stored transposed: the axis before the last has a fixed size.
+    session = load(
+        """(float[1, 2, e] sound, float[1, 2, kept] cross, bool[1] again) => (float[1, 2, m] made, float y) {
+            made = If (again) <
+                then_branch = used () => (float[1, 2, n] o) { o = Identity(cross) },
+                else_branch = made () => (float[1, 2, n] p) { p = Neg(sound) }
+            >
+            y = ReduceSum <keepdims = 0> (made)
+        }"""
+    )
+    ports = zrt.StatePorts([StatePair("made", "cross", once=True)], 8, follow={"again": "past"})
+    lane = session.lane({"sound": (1, 2, 3)}, state=ports)
+    assert lane.state["cross"].shape == (1, 2, 0)
+    lane.inputs["sound"][...] = 1
+    for _ in range(2):
+        lane.run()
+        assert lane.outputs["y"] == -6
+    with pytest.raises(ArgumentError, match="axis 1 has the size 2 in the model"):
+        session.lane({"sound": (1, 2, 3)}, state=zrt.StatePorts([StatePair("made", "cross", 1, once=True)], 8))

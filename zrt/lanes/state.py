@@ -187,6 +187,9 @@ class State(Owner, Mapping[str, Any]):
             if pair.kind == GROWING and pair.axis is not None:
                 counts.add(right.shape[pair.axis])
         if whole is not None:
+            for pair in self._layout.pairs:
+                if pair.kind != ONCE and pair.info.name not in named:
+                    raise ShapeError(f"state: the snapshot has no array for {pair.info.name!r}")
             counts.add(_count(whole.steps, "steps", self._layout.capacity))
             seen = _count(whole.seen, "seen")
             if not isinstance(whole.positions, tuple):
@@ -469,12 +472,12 @@ def _to_host(value: Value) -> Array:
 
 def _raw(array: Array) -> Array:
     """An array of one of numpy's own types: those of ml_dtypes cannot be read from a file."""
-    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array
+    return array.view(f"u{array.dtype.itemsize}") if arrays.is_added(array.dtype) else array
 
 
 def _typed(layout: Layout, name: str, array: Array) -> Array:
     index = layout.by_name.get(name.removeprefix(_CONTENT))
     kind = None if index is None else layout.pairs[index].element_type
-    if kind is None or kind.packed or kind.dtype is None or kind.dtype.kind != "V":
+    if kind is None or kind.packed or kind.dtype is None or not arrays.is_added(kind.dtype):
         return array
     return array.view(kind.dtype) if array.dtype.itemsize == kind.dtype.itemsize else array

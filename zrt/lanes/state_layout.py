@@ -258,8 +258,15 @@ class _Resolver:
         if pair.once:
             # Empty before the first run: a size that is not known is 0. A shape without open sizes holds zeros.
             first = [dim if isinstance(dim, int) else self._sizes.get(dim or "", 0) for dim in declared]
-            if info.static_shape is None and first:
-                first[axis if axis is not None else max(len(first) - 2, 0)] = 0
+            model = info.shape if info.shape is not None else [None] * len(first)
+            if axis is not None and isinstance(model[axis], int):
+                raise ArgumentError(f"{subject}: axis {axis} has the size {model[axis]} in the model")
+            if axis is None:
+                axes = [index for index, dim in enumerate(model) if not isinstance(dim, int)]
+                usual = len(first) - 2
+                axis = usual if usual in axes else axes[-1] if axes else None
+            if axis is not None:
+                first[axis] = 0
             return Pair(ONCE, info, pair.output, tuple(first), None, memory)
         dims = self._dims(info, declared, axis)
         if output is not None and axis is None:

@@ -107,3 +107,8 @@ def needs_copy(array: np.ndarray[Any, Any]) -> str | None:
     if not array.flags.aligned:
         return f"begins at {address_of(array):#x}, no multiple of its elements' {array.dtype.alignment} bytes"
     return None
+
+
+def is_added(dtype: np.dtype[Any]) -> bool:
+    """Whether a library adds the dtype to numpy's own, as ml_dtypes does bfloat16: files have no name for it."""
+    return dtype.isbuiltin == 2

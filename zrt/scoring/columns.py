@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zrt.errors import DTypeError
+from zrt.memory import arrays
 
 Array = np.ndarray[Any, Any]
-
-# The value of `numpy.dtype.isbuiltin` for types that libraries add to numpy's, such as bfloat16.
-ADDED = 2
 
 TOO_LARGE = "a number is too large"
 
@@ -120,7 +118,7 @@ def blank(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 def storable(array: Array) -> Array:
     """The array in a type that files have: float32 for bfloat16 and the like, which libraries add to numpy's types."""
-    return array.astype(np.float32) if array.dtype.isbuiltin == ADDED else array
+    return array.astype(np.float32) if arrays.is_added(array.dtype) else array
 
 
 def matches(row: Sequence[int], wanted: Sequence[int | None]) -> bool:
