@@ -263,3 +263,49 @@ def test_objects_of_an_edit_dropped_in_any_order(model: bytes) -> None:
         gc.collect()
         if isinstance(kept, zrt.Session):
             assert kept.run(FEEDS)[0].shape == (2, 3)
+
+
+class TestTap:
+    """`Session.tap`: intermediate values of a session as outputs."""
+
+    def test_values_are_outputs_behind_the_models_own(self, path: Path) -> None:
+        options = zrt.SessionOptions(log_severity_level="FATAL", intra_op_num_threads=1, memory="bounded", cache=False)
+        session = zrt.Session(path, options)
+        proto = onnx.load(path)
+        names = [output for node in proto.graph.node for output in node.output]
+        with session.tap([names[0], "logits", names[0]]) as tapped:
+            assert tapped.output_names == ("logits", names[0])
+            assert session.output_names == ("logits",)
+            results = tapped.run(FEEDS)
+            np.testing.assert_allclose(results[0], session.run(FEEDS)[0], rtol=1e-5)
+            lane = tapped.lane({"x": FEEDS["x"].shape})
+            lane.inputs["x"][...] = FEEDS["x"]
+            lane.run()
+            np.testing.assert_allclose(lane.outputs[names[0]], results[1], rtol=1e-5)
+
+    def test_first_layer_has_its_values(self, tmp_path: Path) -> None:
+        graph = "(float[2] x) => (float[2] y) { twice = Add(x, x) less = Neg(twice) y = Abs(less) }"
+        (tmp_path / "m.onnx").write_bytes(models.parsed(graph).SerializeToString())
+        tapped = zrt.Session(tmp_path / "m.onnx", QUIET).tap(["twice", "less"])
+        assert [each.tolist() for each in tapped.run([np.array([1, 2], np.float32)])] == [[2, 4], [2, 4], [-2, -4]]
+
+    def test_unknown_name_is_refused(self, path: Path) -> None:
+        with pytest.raises(UnknownNameError, match="no value 'none'"):
+            zrt.Session(path, QUIET).tap(["none"])
+
+    def test_model_in_memory_is_refused(self, model: bytes) -> None:
+        with pytest.raises(zrt.errors.UnsupportedError, match=r"came from memory; zrt\.edit"):
+            zrt.Session(model, QUIET).tap(["logits"])
+
+    def test_other_model_in_the_file_is_refused(self, path: Path) -> None:
+        session = zrt.Session(path, QUIET)
+        other = models.parsed("(float[2] x) => (float[2] y) { middle = Neg(x) y = Abs(middle) }")
+        path.write_bytes(other.SerializeToString())
+        with pytest.raises(ModelError, match="has another model by now"):
+            session.tap(["middle"])
+
+    def test_closed_session_is_refused(self, path: Path) -> None:
+        session = zrt.Session(path, QUIET)
+        session.close()
+        with pytest.raises(ClosedError):
+            session.tap(["logits"])

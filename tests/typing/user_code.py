@@ -74,6 +74,7 @@ def prepared_runs_and_bindings(session: zrt.Session, image: Array) -> None:
     prepared.prime(3)
     assert_type(prepared.output_names, tuple[str, ...])
     prepared.run_named()["probabilities"].sum()
+    assert_type(session.tap(["features"]), zrt.Session)
     binding = session.binding()
     assert_type(binding, zrt.IoBinding)
     binding.bind_input("image", image)

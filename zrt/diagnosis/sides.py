@@ -9,7 +9,7 @@ import numpy as np
 
 from zrt._common.arguments import wrong_type
 from zrt.errors import ArgumentError, ModelError, UnsupportedError
-from zrt.graph.editing import edit
+from zrt.graph import editing
 from zrt.graph.model_proto import called, folder_of, light, load_weights, package, parse
 from zrt.session.spec import SessionSpec
 from zrt.values.type_info import ValueInfo
@@ -52,15 +52,11 @@ class SessionSide:
         self.nodes: dict[str, str] = _makers(self.proto)
 
     def _run(self, tapped: Sequence[str], feeds: Feeds, wanted: Sequence[str]) -> Arrays:
-        spec, more = self.spec, [name for name in tapped if name not in self._outputs]
-        if not more:
-            session = spec.load()
+        spec = self.spec
+        if any(name not in self._outputs for name in tapped):
+            session = editing.tapped(spec.model, tapped, spec.options, spec.providers, spec.external_data_dir)
         else:
-            editing = edit(spec.model, spec.options, spec.providers, external_data_dir=spec.external_data_dir)
-            with editing:
-                for name in more:
-                    editing.output(editing.value(name))
-                session = editing.finalize()
+            session = spec.load()
         with session:
             results = session.run({info.name: _fitting(info, feeds) for info in session.inputs}, list(wanted))
         named = dict(zip(wanted, results, strict=True))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from zrt._common.arguments import text
@@ -29,6 +30,11 @@ from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
+
+# The fields with which a load does more than to make a session, or that an edited session cannot have.
+_OTHER_WORK: dict[str, Any] = dict.fromkeys(
+    ("cache", "memory", "memory_limit", "optimized_model_filepath", "profile_file_prefix")
+)
 
 
 @public
@@ -255,3 +261,21 @@ def edit(
     The arguments are `Session`'s; `finalize` makes its session with them.
     """
     return GraphEdit(model, options, providers, external_data_dir=external_data_dir)
+
+
+def tapped(
+    model: Model,
+    names: Sequence[str],
+    options: SessionOptions | None = None,
+    providers: ProvidersLike = None,
+    external_data_dir: str | os.PathLike[str] | None = None,
+) -> Session:
+    """A session of the model in which the values `names` are outputs too."""
+    if options is not None:
+        options = replace(options, **_OTHER_WORK)
+    with edit(model, options, providers, external_data_dir=external_data_dir) as editing:
+        own = {info.name for info in editing._graph.output}
+        for name in dict.fromkeys(names):
+            if name not in own:
+                editing.output(editing.value(name))
+        return editing.finalize()

@@ -72,7 +72,7 @@ def memory_report(session: Session | SessionSpec, feeds: Feeds | None = None) ->
             return _report(own, feeds, contents_of_model(session.model), loaded)
     if not isinstance(session, Session):
         raise wrong_type("session", "a Session or a SessionSpec", session)
-    return _report(session, feeds, None if session._path is None else contents_of_model(session._path), None)
+    return _report(session, feeds, None if session._recipe is None else contents_of_model(session._recipe[0]), None)
 
 
 def _report(session: Session, feeds: Feeds | None, stored: Contents | None, loaded: Contents | None) -> MemoryReport:

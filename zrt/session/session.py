@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
 
-from zrt._common.arguments import entries, integer
+from zrt._common.arguments import entries, integer, texts
 from zrt._common.public import not_made, public
 from zrt._native import status
 from zrt._native.cdata import address_of, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, NotCopyableError, UnsupportedError
+from zrt.errors import ArgumentError, ModelError, NotCopyableError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options
 from zrt.loading.model_source import Model
@@ -81,7 +81,7 @@ class Session(Owner):
         "_memory",
         "_metadata",
         "_opsets",
-        "_path",
+        "_recipe",
         "_run_options",
         "cache",
         "initializers",
@@ -151,7 +151,8 @@ class Session(Owner):
             else:
                 handle, cache = load(source, options, external_data_dir), None
             opsets = source.opsets()
-        self._adopt(handle, selection, opsets, source.absolute, cache)
+        recipe = None if source.absolute is None else (source.absolute, options, selection, external_data_dir)
+        self._adopt(handle, selection, opsets, recipe, cache)
 
     @classmethod
     def _owning(cls, handle: SessionHandle, selection: ProvidersLike) -> Session:
@@ -166,14 +167,14 @@ class Session(Owner):
         handle: SessionHandle,
         selection: DefaultSelection,
         opsets: Callable[[], dict[str, int]] = dict,
-        path: str | None = None,
+        recipe: Any = None,
         cache: str | None = None,
     ) -> None:
-        """Takes ownership of a loaded ``OrtSession``, of the model in the file `path`."""
+        """Takes ownership of a loaded ``OrtSession``; a model from a file has a `recipe`, the arguments of the load."""
         self.cache = cache
         self._metadata: ModelMetadata | None = None
         self._opsets = opsets
-        self._path = path
+        self._recipe = recipe
         self.providers = selection.all_names(handle)
         self._run_options = default_run_options()
         self._memory = cpu_memory()
@@ -229,8 +230,9 @@ class Session(Owner):
             # These stay readable.
             _ = self.metadata, self.inputs
         super().close()
-        # Prepared calls keep the OrtSession alive too.
+        # Prepared calls keep the OrtSession alive too, and the options may hold weights.
         self._calls = ()
+        self._recipe = None
 
     def run(
         self,
@@ -439,6 +441,30 @@ class Session(Owner):
         from zrt.lanes.lane import Lane
 
         return Lane(self, shapes, output_shapes, **options)
+
+    def tap(self, names: Sequence[str]) -> Session:
+        """Another session of the model, in which intermediate values are outputs too, behind the model's own.
+
+        `names` are those of values in the graph. The model is read from its file once more, with the options of this
+        session, but for those about files to write, the cache and bounds of memory. The optimizer does not fuse values
+        that are outputs away, so runs may take longer, and results may be rounded differently.
+
+        Raises `UnknownNameError` for a name that the graph does not have, `UnsupportedError` if the model came from
+        memory, and `ModelError` if the file has another model by now.
+        """
+        from zrt.graph.editing import tapped
+
+        recipe = self._recipe
+        self._open()
+        listed = texts(names, "names", "a list of names", Sequence)
+        if recipe is None:
+            raise UnsupportedError("tap: this session's model came from memory; zrt.edit(model) adds outputs to it")
+        path, *rest = recipe
+        session = tapped(path, listed, *rest)
+        if (session.inputs, session.outputs[: len(self.outputs)]) != (self.inputs, self.outputs):
+            session.close()
+            raise ModelError(f"tap: the file {path!r} has another model by now")
+        return session
 
     def binding(self) -> IoBinding:
         """An empty `IoBinding` of this session."""

@@ -37,6 +37,20 @@ CALLS = [
     Bad(Kind.WRONG_TYPE, lambda w: Impostor(), "Session.prepare"),
 ]
 
+TAPPED = [
+    Bad(Kind.WRONG_TYPE, lambda w: 5, "names", "list of names"),
+    Bad(Kind.WRONG_TYPE, lambda w: "z", "names", "list of names"),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], "names", "5"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ["none"], "'none'"),
+]
+
+
+def tap(w: World, names: Any) -> object:
+    path = w.folder / "tapped.onnx"
+    path.write_bytes(w.model)
+    return zrt.Session(path, QUIET).tap(names)
+
+
 TAKES = [
     *loading("Session.__init__", zrt.Session),
     *loading("SessionSpec.__init__", load_recipe),
@@ -46,6 +60,7 @@ TAKES = [
     ("Session.run", "options", RUN_OPTIONS, lambda w, bad: w.session.run(w.feeds, options=bad)),
     ("Session.run", "timeout", TIMEOUT, lambda w, bad: w.session.run(w.feeds, timeout=bad)),
     ("Session.prepare", "feeds", BORROWED_FEEDS, lambda w, bad: w.session.prepare(bad)),
+    ("Session.tap", "names", TAPPED, tap),
     ("Session.allocator", "memory", MEMORY, lambda w, bad: w.session.allocator(bad)),
     *loading("infer", infer),
     ("infer", "feeds", COPIED_FEEDS, lambda w, bad: zrt.infer(w.model, bad, None, QUIET)),
@@ -98,7 +113,11 @@ SINGLE = {
 }
 
 # The methods that raise on a closed object.
-CLOSED_SELF = {"Session.run": lambda w, it: it.run(w.feeds), "Session.prepare": lambda w, it: it.prepare(w.feeds)}
+CLOSED_SELF = {
+    "Session.run": lambda w, it: it.run(w.feeds),
+    "Session.prepare": lambda w, it: it.prepare(w.feeds),
+    "Session.tap": lambda w, it: it.tap(["z"]),
+}
 
 CLOSED_ALONE = {
     "Session": "allocator binding end_profiling", "PreparedRun": "run run_named prime", "RunOptions": "terminate reset",

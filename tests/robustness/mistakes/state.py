@@ -77,8 +77,8 @@ CONTENT = [
     Bad(Kind.WRONG_SHAPE, lambda w: {"x": f32(2, 3)}, "'x'", "[2, 4]", "[2, 3]"),
     Bad(Kind.WRONG_TYPE, lambda w: {"x": [1]}, "'x'", "list"),
     *wrong_types("state", 5),
-    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({}, steps=-1), "steps", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({}, seen=-1), "seen", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({"x": f32(2, 4)}, steps=-1), "steps", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({"x": f32(2, 4)}, seen=-1), "seen", "-1"),
 ]
 
 FILES = [
