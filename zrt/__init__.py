@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from zrt.lanes.state_ports import StatePorts as StatePorts
     from zrt.lanes.stateful_lane import StatefulLane as StatefulLane
     from zrt.loading.caller_weights import PrepackedWeights as PrepackedWeights
+    from zrt.loading.fingerprint import Fingerprint as Fingerprint
+    from zrt.loading.fingerprint import fingerprint as fingerprint
     from zrt.loading.initializers import Initializer as Initializer
     from zrt.loading.initializers import list_initializers as list_initializers
     from zrt.loading.lora import LoraAdapter as LoraAdapter
@@ -165,6 +167,7 @@ _NAMES = {
     "lanes.state_ports": ("StatePair", "StatePorts"),
     "lanes.stateful_lane": ("StatefulLane",),
     "loading.caller_weights": ("PrepackedWeights",),
+    "loading.fingerprint": ("Fingerprint", "fingerprint"),
     "loading.initializers": ("Initializer", "list_initializers"),
     "loading.lora": ("LoraAdapter", "save_lora_adapter"),
     "loading.mapped_file": ("MappedFile",),

@@ -151,7 +151,9 @@ class TestContents:
         out, err = capsys.readouterr()
         assert "256 bytes, 256 of them in split.weights" in out
         assert (str(path) in err, "'split.weights'" in err) == (True, True)
-        assert zrt_json("inspect", path, status=1) == whole | {"missing_files": ["split.weights"]}
+        assert whole["fingerprint"]["both"] == str(package.fingerprint(models.weighted()))
+        missing = {"missing_files": ["split.weights"], "fingerprint": None}
+        assert zrt_json("inspect", path, status=1) == whole | missing
 
     def test_missing_weights_of_packed_types(self, zrt_json, tmp_path):
         weight = onnx.helper.make_tensor("w", onnx.TensorProto.INT4, [512], bytes(256), raw=True)

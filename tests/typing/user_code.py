@@ -278,6 +278,9 @@ def memory_of_other_libraries(device: zrt.EpDevice, descriptor: int) -> None:
 def weights(array: Array) -> None:
     for info in zrt.list_initializers("model.onnx"):
         assert_type(info, zrt.Initializer)
+    made = zrt.fingerprint("model.onnx", external_data_dir="store")
+    assert_type(made, zrt.Fingerprint)
+    assert_type(made.graph + made.weights, str)
     file = zrt.MappedFile("big.weights", prefetch=True)
     mapped = {
         info.name: file.tensor(info.element_type, info.shape, info.offset or 0)

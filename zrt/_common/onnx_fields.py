@@ -8,13 +8,22 @@ from __future__ import annotations
 
 class Model:
     IR_VERSION = 1
+    PRODUCER_NAME = 2
+    PRODUCER_VERSION = 3
+    DOMAIN = 4
+    MODEL_VERSION = 5
+    DOC_STRING = 6
     GRAPH = 7
     OPSET_IMPORT = 8
+    METADATA_PROPS = 14
     FUNCTIONS = 25
 
 
 class Function:
     NODE = 7
+    DOC_STRING = 8
+    VALUE_INFO = 12
+    METADATA_PROPS = 14
 
 
 class OperatorSet:
@@ -26,23 +35,30 @@ class Graph:
     NODE = 1
     NAME = 2
     INITIALIZER = 5
+    DOC_STRING = 10
     INPUT = 11
     OUTPUT = 12
+    VALUE_INFO = 13
     SPARSE_INITIALIZER = 15
+    METADATA_PROPS = 16
 
 
 class SparseTensorFields:
     # Its values have the name.
     VALUES = 1
+    INDICES = 2
     DIMS = 3
 
 
 class Node:
     INPUT = 1
     OUTPUT = 2
+    NAME = 3
     OP_TYPE = 4
     ATTRIBUTE = 5
+    DOC_STRING = 6
     DOMAIN = 7
+    METADATA_PROPS = 9
 
 
 class Attribute:
@@ -57,8 +73,10 @@ class Attribute:
     STRINGS = 9
     TENSORS = 10
     GRAPHS = 11
+    DOC_STRING = 13
     TYPE = 20
     SPARSE_TENSOR = 22
+    SPARSE_TENSORS = 23
 
 
 class AttributeType:
@@ -76,9 +94,14 @@ class Tensor:
     DIMS = 1
     DATA_TYPE = 2
     FLOAT_DATA = 4
+    INT32_DATA = 5
+    STRING_DATA = 6
+    INT64_DATA = 7
     NAME = 8
     RAW_DATA = 9
     DOUBLE_DATA = 10
+    UINT64_DATA = 11
+    DOC_STRING = 12
     EXTERNAL_DATA = 13
     DATA_LOCATION = 14
 
@@ -96,6 +119,8 @@ class StringStringEntry:
 class ValueInfo:
     NAME = 1
     TYPE = 2
+    DOC_STRING = 3
+    METADATA_PROPS = 4
 
 
 class Type:

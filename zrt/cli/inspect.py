@@ -12,6 +12,7 @@ from zrt.cli.options import option
 from zrt.cli.units import plural
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading.external_weights import zeros
+from zrt.loading.fingerprint import fingerprint
 from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_contents import contents_of
 from zrt.loading.model_source import Source
@@ -29,6 +30,8 @@ SUMMARY = "Show a model's inputs, outputs, operators, weights and metadata."
 
 # Longer metadata is cut unless ``--full`` is given.
 LINES, LETTERS, ENTRIES = 3, 300, 20
+# Of a fingerprint; --json has all.
+DIGITS = 16
 UNKNOWN = "cannot be told: ONNX Runtime's own format"
 
 
@@ -89,6 +92,7 @@ def describe(path: Path, session: Session) -> dict[str, Any]:
         "outputs": _values(session.outputs),
         "overridable_initializers": _values(session.initializers),
         "contents": _contents(path),
+        "fingerprint": _fingerprint(path),
         "metadata": _metadata(session.metadata),
         "providers": list(session.providers),
     }
@@ -123,6 +127,15 @@ def _contents(path: Path) -> dict[str, Any] | None:
         "parameter_bytes": contents.nbytes,
         "outside": dict(contents.outside),
     }
+
+
+def _fingerprint(path: Path) -> dict[str, str] | None:
+    """The digests of the graph, the weights and both; None for ONNX Runtime's own format, or without the weights."""
+    try:
+        found = fingerprint(path)
+    except (ModelError, UnsupportedError):
+        return None
+    return {"graph": found.graph, "weights": found.weights, "both": str(found)}
 
 
 def _metadata(metadata: ModelMetadata) -> dict[str, Any]:
@@ -162,6 +175,9 @@ def _show(page: Page, label: str, document: dict[str, Any], session: Session, fu
         return text if full else _cut(text)
 
     rows = [("symbolic sizes", ", ".join(sorted(symbols)) or "none"), *_content_rows(document["contents"])]
+    if document["fingerprint"] is not None:
+        digests = (f"{key} {digest[:DIGITS]}" for key, digest in document["fingerprint"].items())
+        rows.append(("fingerprint", ", ".join(digests)))
     rows += [(key.replace("_", " "), shown(text)) for key, text in texts.items()]
     # The nodes of a placement name the providers.
     if not document.get("placement", {}).get("nodes"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from functools import lru_cache
@@ -32,6 +33,7 @@ from zrt.errors import (
 )
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
 from zrt.loading.session_options import LoadCancellation, SessionOptions
+from zrt.memory.allocators import default_allocator, take_string
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
 
@@ -51,6 +53,9 @@ _values = attrgetter(*_NAMES)
 _CONSTANT = (bool, int, str, NoneType, ExecutionMode, GraphOptimizationLevel, LogSeverity, LoadCancellation)
 
 _DEFAULT = SessionOptions()
+
+# The key of the metadata that says where an optimized or compiled model comes from.
+ORIGIN = "zrt.origin"
 
 
 def prepare_options(
@@ -277,6 +282,27 @@ def load_model(
     container = caller_weights.container_of(options)
     with caller_weights.supplied(source, settings, options) as (model, lent):
         return create(model, settings, container, lent)
+
+
+def require_current(session: Handle, source: Source, strict: bool) -> None:
+    """Warns of a model that should be made again, by the origin that it carries; with `strict` raises `ModelError`."""
+    table = api()
+    metadata = Handle.make(
+        table.ReleaseModelMetadata, [], table.SessionGetModelMetadata, "OrtModelMetadata", session.pointer
+    )
+    lookup, allocator = table.ModelMetadataLookupCustomMetadataMap, default_allocator()
+    value = status.make(lookup, "char", metadata.pointer, allocator, ORIGIN.encode())
+    if not value:
+        return
+    # Deferred, as in `load_model`.
+    from zrt.loading.origin import why_stale
+
+    reason = why_stale(take_string(allocator, value), source.absolute)
+    if reason is not None:
+        message = f"{source.subject} is stale: {reason}; make it again from its source"
+        if strict:
+            raise ModelError(message)
+        warnings.warn(message, stacklevel=3)
 
 
 def require_other_file(source: Source, settings: PoolOptions, options: SessionOptions) -> None:

@@ -22,7 +22,7 @@ from zrt._native.library import api, library
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, CallbackError, ClosedError, Error, UnsupportedError
-from zrt.loading import model_source
+from zrt.loading import model_source, origin
 from zrt.loading.initializers import Initializer
 from zrt.loading.load import data_of, load_error, load_model, prepare_options, settle_threads
 from zrt.loading.model_contents import model_files
@@ -90,6 +90,7 @@ def compile(
     function of the caller's raises, with its exception as the cause.
     """
     work = _Compilation()
+    level = GraphOptimizationLevel.DISABLE_ALL
     if graph_optimization_level is not None:
         level = choose(GraphOptimizationLevel, graph_optimization_level, "graph_optimization_level")
         work.set("SetGraphOptimizationLevel", int(level))
@@ -128,6 +129,9 @@ def compile(
     with model_source.Source(make() if callable(make) else model) as source:
         chosen = parse(providers)
         settings = prepare_options(options, chosen, external_data_dir)
+        target = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
+        entries = {} if options is None else options.config_entries
+        work.origin = origin.written(source, target, level, entries, chosen.asked(), external_data_dir)
         with _writing(output, beside, error_if_output_file_exists, work, source, settings), chosen.loading(settings):
             load_model(source, settings, options, work.run)
     return work.result
@@ -183,6 +187,7 @@ def _writing(
         with replacing(target, *beside, subject="output", inputs=kept) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
             yield
+            origin.append(written, work.origin, f"output: {target!r}")
     elif callable(output):
         work.into(output)
         yield
@@ -196,6 +201,8 @@ class _Compilation(Carrier):
     def __init__(self) -> None:
         super().__init__()
         self.result: bytes | None = None
+        self.origin = b""
+        """The last field of the model: where it comes from."""
         self._settings: list[tuple[Any, tuple[Any, ...]]] = []
         self._memory: Handle | None = None
         self._writer: Writer | None = None
@@ -277,10 +284,16 @@ class _Compilation(Carrier):
                 # Its direct cause is the exception that the caller's own code raised.
                 raise
             raise load_error(source, settings, error) from error
+        if self._writer is not None:
+            try:
+                self._deliver(self.origin)
+            # As those of the earlier pieces, it becomes the cause of a CallbackError.
+            except BaseException as error:
+                self.keep(error)
         self._settle_all(settings, source.subject)
         if self._memory is not None:
             model = self._memory.pointer
-            self.result = bytes(buffer_at(model.data, model.bytes))
+            self.result = bytes(buffer_at(model.data, model.bytes)) + self.origin
             self._memory = None
 
     def _settle_all(self, settings: PoolOptions, subject: str) -> None:
@@ -290,12 +303,15 @@ class _Compilation(Carrier):
 
     def write(self, data: Any, size: int) -> None:
         """Passes a piece of the model to the caller's function."""
+        self._deliver(buffer_at(data, size)[:])
+
+    def _deliver(self, piece: bytes) -> None:
         self._asked = "output"
         assert self._writer is not None
-        taken = self._writer(buffer_at(data, size)[:])
+        taken = self._writer(piece)
         # The `write` of an unbuffered file returns the number of bytes that it wrote.
-        if type(taken) is int and taken != size:
-            raise OSError(f"it took {taken} bytes of {size}")
+        if type(taken) is int and taken != len(piece):
+            raise OSError(f"it took {taken} bytes of {len(piece)}")
 
     def place(self, name: Any, value: Any, there: Any, placed: Any) -> None:
         """Asks the caller's function for the place of a weight."""

@@ -12,10 +12,11 @@ from zrt._common.files import plain_name, replacing
 from zrt._common.public import public
 from zrt._native.library import library
 from zrt.errors import ArgumentError, InvalidGraphError, UnsupportedError
-from zrt.loading import model_source
+from zrt.loading import model_source, origin
 from zrt.loading.model_contents import model_files
 from zrt.loading.model_source import Model
 from zrt.loading.session_options import SessionOptions
+from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 from zrt.types import GraphOptimizationLevel
@@ -85,6 +86,11 @@ def save_optimized(
     with replacing(target, *beside, inputs=kept) as (written, *_):
         writing = replace(chosen, optimized_model_filepath=written, config_entries=settings)
         Session(model, writing, providers, external_data_dir=external_data_dir).close()
+        if not in_ort_format:
+            with model_source.Source(model) as source:
+                level, asked = chosen.graph_optimization_level, parse(providers).asked()
+                made = origin.written(source, target, level, chosen.config_entries, asked, external_data_dir)
+            origin.append(written, made, f"path: {target!r}")
         if weights_file is not None and library().api_version < BODIES_SINCE:
             of_the_model: dict[str, Any] = {
                 "initializers": {},

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
 from zrt._common.arguments import entries, integer, texts
 from zrt._common.public import not_made, public
 from zrt._native import status
-from zrt._native.cdata import address_of, strings
+from zrt._native.cdata import address_of, release, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ModelError, NotCopyableError, UnsupportedError
 from zrt.loading import model_source
-from zrt.loading.load import load_model, prepare_options
+from zrt.loading.load import load_model, prepare_options, require_current
 from zrt.loading.model_source import Model
 from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions, cache_by_variable
@@ -66,7 +66,8 @@ class Session(Owner):
     alone or with a dict of options). It may also be a `DevicePolicy`, or a function that takes the devices and the
     model's metadata and returns the devices to use. The CPU execution provider is always added as the last one. With
     `strict` the session raises `ProviderError` if a node would fall back to the CPU although another provider was
-    requested; `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul").
+    requested; `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul"). An optimized or compiled model whose
+    source has changed, or that another ONNX Runtime made, brings a warning, and with `strict` a `ModelError`.
 
     The types of the model's inputs and outputs are read at their first use. A session is thread-safe. `close` (or the
     end of a ``with``) releases it as soon as its last run and lane end.
@@ -150,6 +151,12 @@ class Session(Owner):
                 handle, cache = cached_load.load(model, source, options, external_data_dir, selection, load)
             else:
                 handle, cache = load(source, options, external_data_dir), None
+            try:
+                require_current(handle, source, strictness is not None)
+            except BaseException:
+                # An error, or a warning that a filter made one: its traceback keeps the handle.
+                release(handle.reference)
+                raise
             opsets = source.opsets()
         recipe = None if source.absolute is None else (source.absolute, options, selection, external_data_dir)
         self._adopt(handle, selection, opsets, recipe, cache)

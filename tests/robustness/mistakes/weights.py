@@ -240,6 +240,7 @@ TAKES = [
     ("save_lora_adapter", "path", [each for each in SAVED_PATH if each.kind is not Kind.DIRECTORY],
      lambda w, bad: zrt.save_lora_adapter(bad, {})),
     ("list_initializers", "model", UNREADABLE, lambda w, bad: zrt.list_initializers(bad)),
+    ("fingerprint", "model", [*UNREADABLE, *OUTSIDE], lambda w, bad: zrt.fingerprint(bad)),
     ("read_weights", "model", [*UNREADABLE, *OUTSIDE], lambda w, bad: zrt.read_weights(bad)),
     ("save_optimized", "model", MODEL, saving),
     ("save_optimized", "options", [each for each in SESSION_OPTIONS if "optimized_model_filepath" not in each.words],
@@ -312,4 +313,4 @@ CLOSED_ALONE = {"MappedFile": "array hugepage"}
 
 CLOSABLE = {"MappedFile": mapped, "LoraAdapter": adapter, "PrepackedWeights": lambda w: zrt.PrepackedWeights()}
 
-CANNOT_FAIL = {A_RESULT: "Initializer.__init__", NOTHING: "PrepackedWeights.__init__"}
+CANNOT_FAIL = {A_RESULT: "Fingerprint.__init__ Initializer.__init__", NOTHING: "PrepackedWeights.__init__"}
