@@ -29,4 +29,5 @@ def test_strings_in_a_reference_cycle_are_collected() -> None:
 
 
 def test_strings_take_a_generator() -> None:
-    assert ffi.string(strings(text for text in ("a", "b"))[1]) == b"b"
+    array = strings(text for text in ("a", "b"))
+    assert ffi.string(array[1]) == b"b"

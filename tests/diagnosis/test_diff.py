@@ -1,6 +1,7 @@
 """`zrt.diff` on planted faults: each is found at its place."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 from onnx import helper, numpy_helper
 
 import zrt
+from zrt._native.library import library
 from zrt.diagnosis import diff as module
+from zrt.diagnosis import other_library
+from zrt.errors import LibraryError, UnsupportedError
 
 
 def spec(model: onnx.ModelProto, **options: Any) -> zrt.SessionSpec:
@@ -222,3 +226,53 @@ def test_data_for_json() -> None:
         "reason": "",
     }
     assert [each.name for each in found.worst(1)] == ["m1"]
+
+
+@pytest.fixture
+def library_file() -> str:
+    path = library().path
+    if path is None:
+        pytest.skip("ONNX Runtime is linked into zrt: there is no library file")
+    return path
+
+
+class TestOtherLibrary:
+    """Side `b` in a process that loads a library by its path."""
+
+    def test_same_library_is_equal(self, library_file: str) -> None:
+        found = zrt.diff(spec(GELU), spec(GELU), library=library_file)
+        assert found.equal
+        assert len(found.values) == 7
+
+    def test_differences_are_those_of_one_process(self, library_file: str) -> None:
+        sides = spec(layers(5)), spec(layers(5, changed=2))
+        assert str(zrt.diff(*sides, library=library_file)) == str(zrt.diff(*sides))
+
+    def test_reference_on_the_first_side(self, library_file: str) -> None:
+        assert zrt.diff("reference", spec(GELU), library=library_file).equal
+
+    def test_model_that_fails_there_is_the_difference(self, library_file: str) -> None:
+        broken = parsed("(float[4, 16] x) => (float[4, 16] y) { y = Relu(x) }")
+        broken.opset_import[0].version = 999
+        found = zrt.diff(
+            spec(parsed("(float[4, 16] x) => (float[4, 16] y) { y = Relu(x) }")), spec(broken), library=library_file
+        )
+        assert found.failed.startswith("b fails, and a runs: ")
+
+    def test_library_that_is_none(self, tmp_path: Path) -> None:
+        (tmp_path / "library.so").write_bytes(b"no library")
+        with pytest.raises(LibraryError, match=r"library\.so"):
+            zrt.diff(spec(GELU), spec(GELU), library=tmp_path / "library.so")
+
+    def test_process_that_ends_is_the_difference(self, library_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        killing = "import os; from zrt.diagnosis import other_library, sides; "
+        killing += "sides.SessionSide.run = lambda *_: os.kill(os.getpid(), 9); other_library.answer()"
+        monkeypatch.setattr(other_library, "PROGRAM", killing)
+        assert "ended (SIGKILL)" in zrt.diff(spec(GELU), spec(GELU), library=library_file).failed
+
+    def test_feeds_that_cannot_be_sent(self, library_file: str) -> None:
+        class Local(np.ndarray):  # type: ignore[type-arg]
+            pass
+
+        with pytest.raises(UnsupportedError, match="cannot be sent"):
+            zrt.diff(spec(GELU), spec(GELU), {"x": np.zeros((4, 16), np.float32).view(Local)}, library=library_file)

@@ -6,13 +6,11 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zrt._native import library_files
 from zrt.bench import child
 from zrt.cli import common, options
 from zrt.cli.options import UsageError, option
@@ -36,8 +34,7 @@ OPTIONS = (
     option("--provider", "an execution provider to ask for; the best first", "NAME", repeated=True),
     options.OPTIONS,
     options.IMPORT,
-    option("--library", "ask this libonnxruntime instead of the one that zrt finds", "FILE", Path),
-    option("--python", "ask the onnxruntime that is installed for this Python", "PYTHON"),
+    *options.other_library("ask"),
 )
 
 
@@ -61,7 +58,7 @@ def _asked(arguments: argparse.Namespace, model: Path) -> dict[str, Any]:
         "providers": arguments.provider,
         "imports": arguments.imports,
     }
-    library = _library(arguments)
+    library = common.other_library(arguments)
     variables = {} if library is None else {"ZRT_ORT_LIBRARY": str(library)}
     with child.start(PROGRAM, **variables) as process:
         try:
@@ -81,26 +78,6 @@ def _asked(arguments: argparse.Namespace, model: Path) -> dict[str, Any]:
     if "error" in reply:
         raise (UsageError if reply.get("usage") else common.CommandError)(reply["error"])
     return reply
-
-
-def _library(arguments: argparse.Namespace) -> Path | None:
-    """The library to ask; None for the one that zrt finds."""
-    if arguments.library is not None and arguments.python is not None:
-        raise UsageError("--library and --python both say which ONNX Runtime to ask: give one")
-    if arguments.python is None:
-        return None if arguments.library is None else Path(os.path.abspath(arguments.library))
-    command = [arguments.python, "-c", "import json, sys; print(json.dumps(sys.path))"]
-    try:
-        done = subprocess.run(command, capture_output=True, check=True)
-        folders = [folder for folder in json.loads(done.stdout) if folder]
-    except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        raise UsageError(f"--python: {arguments.python!r} is no Python that runs: {error}") from None
-    for name in library_files.DISTRIBUTIONS:
-        metadata = library_files.metadata(name, folders)
-        file = None if metadata is None else library_files.library_file(metadata)
-        if file is not None:
-            return Path(file)
-    raise common.CommandError(f"--python: {arguments.python!r} has no onnxruntime")
 
 
 def answer() -> None:

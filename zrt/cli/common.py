@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from zrt import providers
 from zrt._common import installation
 from zrt._common.files import require_other
+from zrt._native import library_files
 from zrt.bench.harness import Progress, ignore_progress
 from zrt.cli.options import UsageError
 from zrt.errors import ArgumentError, Error, FileError, ProviderError
@@ -106,6 +108,26 @@ def imported_domains(names: Iterable[str]) -> list[CustomOpDomain]:
             raise UsageError(f"--import: module {name!r} has no zrt.CustomOpDomain among its attributes")
         domains |= dict.fromkeys(of_module)
     return list(domains)
+
+
+def other_library(arguments: argparse.Namespace) -> Path | None:
+    """The library that ``--library`` or ``--python`` names; None without them."""
+    if arguments.library is not None and arguments.python is not None:
+        raise UsageError("--library and --python both say which ONNX Runtime to ask: give one")
+    if arguments.python is None:
+        return None if arguments.library is None else Path(os.path.abspath(arguments.library))
+    command = [arguments.python, "-c", "import json, sys; print(json.dumps(sys.path))"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True)
+        folders = [folder for folder in json.loads(done.stdout) if folder]
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        raise UsageError(f"--python: {arguments.python!r} is no Python that runs: {error}") from None
+    for name in library_files.DISTRIBUTIONS:
+        metadata = library_files.metadata(name, folders)
+        file = None if metadata is None else library_files.library_file(metadata)
+        if file is not None:
+            return Path(file)
+    raise CommandError(f"--python: {arguments.python!r} has no onnxruntime")
 
 
 def loaded_options(arguments: argparse.Namespace, threads: int, inputs: Iterable[Path] = ()) -> Options:

@@ -48,6 +48,7 @@ OPTIONS = (
     option("a", _SIDE, "A"),
     option("b", "the same for the other side", "B"),
     *inputs.OPTIONS,
+    *options.other_library("run B in"),
     option("--rtol", "the tolerance as a part of B's value", "NUMBER", _tolerance, default=RTOL),
     option("--atol", "the tolerance that is added to it", "NUMBER", _tolerance, default=ATOL),
     option("--worst", "how many values to show, those that are farthest apart", "N", whole(0), default=WORST),
@@ -63,9 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     first = a if isinstance(a, SessionSpec) else b
     if not isinstance(first, SessionSpec):
         raise UsageError("A and B are both reference: one of them is a session")
+    if b == "reference" and (arguments.library, arguments.python) != (None, None):
+        raise UsageError("--library and --python are for B, which is reference")
+    library = common.other_library(arguments)
     with first.load() as session:
         feeds = make_inputs(session, inputs.user_inputs(arguments)).feeds()
-    found = diff(a, b, feeds, rtol=arguments.rtol, atol=arguments.atol)
+    found = diff(a, b, feeds, rtol=arguments.rtol, atol=arguments.atol, library=library)
     if page is None:
         common.print_json(_finite(found.to_dict()))
     else:

@@ -122,6 +122,16 @@ def once_each(name: str, pairs: Iterable[tuple[str, Parsed]]) -> dict[str, Parse
 
 
 JSON = option("--json", "one JSON document on standard output")
+
+
+def other_library(verb: str) -> tuple[Option, Option]:
+    """The options that name another ONNX Runtime; `verb` says what is done with it."""
+    return (
+        option("--library", f"{verb} this libonnxruntime instead of the one that zrt finds", "FILE", Path),
+        option("--python", f"{verb} the onnxruntime that is installed for this Python", "PYTHON"),
+    )
+
+
 MODEL = option(
     "model",
     "an ONNX file; without it what ZRT_MODEL names, else the digit classifier inside zrt",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -11,7 +13,8 @@ from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
 from zrt.bench import synthetic
 from zrt.diagnosis.differences import ATOL, RTOL, Difference, compare
-from zrt.diagnosis.sides import Arrays, opened
+from zrt.diagnosis.other_library import OtherLibrarySide
+from zrt.diagnosis.sides import REFERENCE, Arrays, ReferenceSide, SessionSide, Side
 from zrt.errors import ArgumentError, Error, UnknownNameError, UnsupportedError
 from zrt.session.spec import SessionSpec
 
@@ -75,21 +78,48 @@ def diff(
     *,
     rtol: float = RTOL,
     atol: float = ATOL,
+    library: str | os.PathLike[str] | None = None,
 ) -> Diff:
     """Runs a model in two ways on the same feeds, and finds the first value of its graph that differs.
 
     A side is a `SessionSpec`, with options, providers and a model of its own, or ``"reference"``: the other side's
     model by the evaluator of the onnx package. Models that differ are compared by the names that both have. Elements
     are within the tolerance if they are at most ``atol + rtol * abs(b)`` apart. Feeds that are not given are made up,
-    the same each time.
+    the same each time. With `library`, the file of another ONNX Runtime, `b` runs there, in a process of its own.
 
     First the outputs are compared, then all values, each as an output, so that nodes are not fused. Where the outputs
     differ and no value does, sessions with ever fewer such outputs find the fusion that makes the difference.
 
     Raises the errors of `Session` and of its `run` if both sides fail, `UnsupportedError` for outputs that are no
-    tensors, and `ModelError` for a graph whose types cannot be inferred.
+    tensors, `ModelError` for a graph whose types cannot be inferred, and `LibraryError` for a library that cannot be
+    used.
     """
-    left, right, first = opened(a, b)
+    with ExitStack() as sides:
+        return _compared(*_opened(a, b, library, sides), feeds, rtol, atol)
+
+
+def _opened(a: Any, b: Any, library: Any, sides: ExitStack) -> tuple[Side, Side, SessionSide]:
+    """Both sides, and one of them that is a session's in this library."""
+    for name, side in (("a", a), ("b", b)):
+        if not isinstance(side, SessionSpec) and not (isinstance(side, str) and side == REFERENCE):
+            raise wrong_type(name, "a SessionSpec or 'reference'", side)
+    if not isinstance(a, SessionSpec) and not isinstance(b, SessionSpec):
+        raise ArgumentError("a and b are both 'reference': one of them is a SessionSpec")
+    if library is not None and not isinstance(b, SessionSpec):
+        raise ArgumentError("library: b runs there, and is no SessionSpec")
+    first = SessionSide(a if isinstance(a, SessionSpec) else b)
+    left = first if isinstance(a, SessionSpec) else ReferenceSide(first)
+    right: Side
+    if library is not None:
+        right = OtherLibrarySide(b, library)
+    else:
+        right = SessionSide(b) if isinstance(b, SessionSpec) else ReferenceSide(first)
+    for side in (left, right):
+        sides.callback(side.close)
+    return left, right, first
+
+
+def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any, atol: Any) -> Diff:
     for name, number in (("rtol", rtol), ("atol", atol)):
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < math.inf:
             raise ArgumentError(f"{name}: expected a number of at least 0, got {shown(number)}")

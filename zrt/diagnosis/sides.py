@@ -7,7 +7,6 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import wrong_type
 from zrt.errors import ArgumentError, ModelError, UnsupportedError
 from zrt.graph import editing
 from zrt.graph.model_proto import called, folder_of, light, load_weights, package, parse
@@ -34,6 +33,9 @@ class Side(Protocol):
     def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
         """Values of the graph."""
 
+    def close(self) -> None:
+        """Releases everything that it holds."""
+
 
 class SessionSide:
     """A model in sessions."""
@@ -51,7 +53,8 @@ class SessionSide:
         self.inputs: set[str] = {info.name for info in self.proto.graph.input}
         self.nodes: dict[str, str] = _makers(self.proto)
 
-    def _run(self, tapped: Sequence[str], feeds: Feeds, wanted: Sequence[str]) -> Arrays:
+    def run(self, tapped: Sequence[str], feeds: Feeds, wanted: Sequence[str]) -> Arrays:
+        """The outputs `wanted` of a session with the values `tapped` as further outputs."""
         spec = self.spec
         if any(name not in self._outputs for name in tapped):
             session = editing.tapped(spec.model, tapped, spec.options, spec.providers, spec.external_data_dir)
@@ -66,10 +69,14 @@ class SessionSide:
         return named
 
     def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
-        return self._run(tapped, feeds, self._outputs)
+        return self.run(tapped, feeds, self._outputs)
 
     def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
-        return self._run(names, feeds, names)
+        return self.run(names, feeds, names)
+
+    def close(self) -> None:
+        # Each run has a session of its own, which it closes.
+        pass
 
 
 class ReferenceSide:
@@ -106,6 +113,9 @@ class ReferenceSide:
     def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
         return self.values(self._outputs, feeds)
 
+    def close(self) -> None:
+        self._found = None
+
 
 def _fitting(info: ValueInfo, feeds: Feeds) -> Any:
     """The feed of an input; floats in the input's own type, as models of other precisions take them."""
@@ -128,16 +138,3 @@ def _makers(proto: Any) -> dict[str, str]:
         raise ModelError(f"the types of the values cannot be inferred: {error}") from error
     tensors = {info.name for info in (*typed.value_info, *typed.output) if info.type.HasField("tensor_type")}
     return {name: called(node) for node in proto.graph.node for name in node.output if name in tensors}
-
-
-def opened(a: Any, b: Any) -> tuple[Side, Side, SessionSide]:
-    """Both sides, and one of them that is a session's."""
-    for name, side in (("a", a), ("b", b)):
-        if not isinstance(side, SessionSpec) and not (isinstance(side, str) and side == REFERENCE):
-            raise wrong_type(name, "a SessionSpec or 'reference'", side)
-    sides = [SessionSide(side) if isinstance(side, SessionSpec) else None for side in (a, b)]
-    first = next((side for side in sides if side is not None), None)
-    if first is None:
-        raise ArgumentError("a and b are both 'reference': one of them is a SessionSpec")
-    left, right = (side or ReferenceSide(first) for side in sides)
-    return left, right, first

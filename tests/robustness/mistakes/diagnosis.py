@@ -7,7 +7,7 @@ import numpy as np
 import zrt
 from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS
 from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, World, f32
-from zrt.errors import ArgumentError, Error
+from zrt.errors import ArgumentError, Error, LibraryError
 
 # A check sets these itself.
 OWN = {"record_placement", "log_severity_level", "optimized_model_filepath", "profile_file_prefix"}
@@ -47,6 +47,9 @@ SINGLE = {
         ),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.diff(w.session, spec(w)), "a", "SessionSpec", "Session"),
         Bad(Kind.WRONG_VALUE, lambda w: zrt.diff("reference", "reference"), "reference"),
+        Bad(Kind.WRONG_TYPE, lambda w: diff(w, library=5), "library", "int"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.diff(spec(w), "reference", library="x"), "library"),
+        Bad(Kind.MISSING_FILE, lambda w: diff(w, library=w.folder / "none.so"), "none.so", error=LibraryError),
         Bad(Kind.WRONG_TYPE, lambda w: diff(w, feeds=5), "feeds", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: diff(w, feeds=[w.array]), "feeds", "list"),
         Bad(Kind.UNKNOWN_NAME, lambda w: diff(w, feeds={**w.feeds, "q": w.array}), "'q'", "'x', 'y'"),
