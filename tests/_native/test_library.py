@@ -179,7 +179,18 @@ class TestVariable:
         self.assert_refused(show, tmp_path / "absent.so", "there is no such file", variable)
 
     def test_folder_raises(self, show: Any, tmp_path: Path) -> None:
-        self.assert_refused(show, tmp_path, "it is a folder, not a library file")
+        self.assert_refused(show, tmp_path, "it is not a file")
+
+    def test_pipe_raises(self, show: Any, tmp_path: Path) -> None:
+        """The system's loader would wait for its writer."""
+        os.mkfifo(tmp_path / "pipe.so")
+        self.assert_refused(show, tmp_path / "pipe.so", "it is not a file")
+
+    @linux
+    def test_cut_library_raises(self, show: Any, tmp_path: Path) -> None:
+        """The system's loader would end the process by SIGBUS."""
+        path = compiler.cut_library(tmp_path / "cut.so")
+        self.assert_refused(show, path, "it is cut off: the file is shorter than its headers say")
 
     def test_file_that_is_no_library_raises(self, show: Any, tmp_path: Path) -> None:
         path = tmp_path / "text.so"
@@ -207,6 +218,17 @@ class TestVariable:
         """Also one that is newer than zrt."""
         path = compile_fake("new.so", newest=newest, version=version)
         assert show(ZRT_ORT_LIBRARY=path) == described(path, "ZRT_ORT_LIBRARY", version)
+
+    def test_relative_path_stays_valid(self, compile_fake: Any, show: Any) -> None:
+        """Providers are looked for beside the library, also after a change of the working folder."""
+        path = compile_fake("fake.so")
+        assert show(ZRT_ORT_LIBRARY="./fake.so")["path"] == str(path)
+
+    @linux
+    def test_loader_s_words_do_not_repeat_a_path_that_is_not_utf8(self, show: Any, tmp_path: Path) -> None:
+        path = tmp_path / "\udcff.so"
+        path.write_text("not a library\n" * 100)
+        self.assert_refused(show, path, "it cannot be loaded: invalid ELF header.")
 
     @linux
     def test_system_loader_finds_a_bare_name(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
@@ -248,6 +270,23 @@ class TestDistribution:
                 f"Install one: {install_line('cpu')} (for CUDA: {install_line('cuda')})",
             ]
         )
+
+    def test_record_that_is_not_utf8_is_read(self, install: Any, show: Any, tmp_path: Path) -> None:
+        path = install("onnxruntime", place=Path("onnxruntime/lib", PLACE.name))
+        record = next(tmp_path.glob("*.dist-info/RECORD"))
+        record.write_bytes(b"\xff.py,,\n" + record.read_bytes())
+        assert show()["path"] == str(path)
+
+    @pytest.mark.parametrize("entry", ["''", "b'/'", "None"], ids=["current folder that is gone", "bytes", "None"])
+    def test_odd_entries_of_the_search_path_are_skipped(self, entry: str, tmp_path: Path) -> None:
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        code = (
+            f"import os, sys; import zrt; os.rmdir({str(gone)!r}); sys.path.insert(0, {entry}); "
+            "print(bool(zrt.available_providers()))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("True\n", "")
 
     @pytest.mark.parametrize("recorded", [False, True], ids=["not recorded", "recorded"])
     def test_distribution_without_library_is_skipped(self, install: Any, show: Any, recorded: bool) -> None:

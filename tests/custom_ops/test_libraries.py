@@ -10,6 +10,7 @@ import pytest
 
 import zrt
 from tests.custom_ops.support import X
+from tests.support.compiler import cut_library
 from zrt.errors import ArgumentError
 
 MODEL = onnx.parser.parse_model(
@@ -42,5 +43,7 @@ def test_bad_libraries_are_refused(tmp_path: Path, compiled: Callable[[str], Pat
     text.write_text("no library")
     with pytest.raises(ArgumentError, match=r"SessionOptions.custom_op_libraries: .*text\.so"):
         zrt.SessionOptions(custom_op_libraries=[text]).handle()
+    with pytest.raises(ArgumentError, match=r"custom_op_libraries: .*cut\.so': it is cut off"):
+        zrt.SessionOptions(custom_op_libraries=[cut_library(tmp_path / "cut.so")]).handle()
     with pytest.raises(ArgumentError, match="RegisterCustomOps"):
         zrt.SessionOptions(custom_op_libraries=[compiled("functions.c")]).handle()

@@ -8,7 +8,8 @@ import pytest
 
 import zrt
 from tests.support import plugin as source
-from zrt.errors import BusyError, ClosedError, ProviderError, UnknownNameError
+from tests.support.compiler import cut_library
+from zrt.errors import BusyError, ClosedError, ProviderError, ProviderNotFoundError, UnknownNameError
 
 NEGATE = "(float[n] x) => (float[n] y) { y = Neg(x) }"
 
@@ -50,6 +51,17 @@ class TestRefused:
     def test_file_that_does_not_exist(self, environment, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"'mine': .*none\.so': there is no such file"):
             environment.register_provider_library("mine", tmp_path / "none.so")
+
+    def test_cut_library(self, environment, tmp_path):
+        """The system's loader would end the process by SIGBUS."""
+        with pytest.raises(ProviderError, match=r"'mine': .*cut\.so': it is cut off"):
+            environment.register_provider_library("mine", cut_library(tmp_path / "cut.so"))
+
+    def test_relative_path_in_a_folder_that_is_gone(self, environment, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        tmp_path.rmdir()
+        with pytest.raises(ProviderNotFoundError, match=r"'mine': 'none\.so': there is no such file"):
+            environment.register_provider_library("mine", "none.so")
 
     def test_failed_registrations_leave_no_device(self, environment, tmp_path):
         file = source.compile_to(tmp_path / "empty.so", "-DCreateEpFactories=other")

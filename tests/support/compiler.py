@@ -31,6 +31,13 @@ def shared_library(target: Path, source: str, *flags: str) -> Path:
     return target
 
 
+def cut_library(target: Path) -> Path:
+    """A shared library that an interrupted download left: it ends before its data does."""
+    library = shared_library(target, "char data[1 << 20] = {1};")
+    os.truncate(library, library.stat().st_size // 2)
+    return library
+
+
 @cache
 def _compiled(source: str, flags: tuple[str, ...]) -> bytes:
     """The library's content: many tests need the same ones."""

@@ -23,12 +23,12 @@ def start() -> None:
     """Starts the thread, at the first call in a process whose library is not loaded yet."""
     if _threads or library.loaded():
         return
+    path = library.first_path()
     try:
-        path = library.first_path()
-    except (OSError, ValueError):
-        # A folder of `sys.path` cannot be looked into: the load says so.
+        file = ffi.NULL if path is None else ffi.new("char[]", os.fsencode(library.for_loader(path)))
+    except library.UnusableError:
+        # The load says so.
         return
-    file = ffi.NULL if path is None else ffi.new("char[]", os.fsencode(path))
     # No daemon: Python ends after the thread.
     thread = threading.Thread(target=lib.zrt_library_start, args=(file,), name="zrt-open", daemon=False)
     if _threads.setdefault("first", thread) is thread:

@@ -73,7 +73,7 @@ class Library:
         return library_files.required_operators() if self.path is None else None
 
 
-class _UnusableError(Exception):
+class UnusableError(Exception):
     """One candidate cannot be used; the message has the reason."""
 
 
@@ -138,7 +138,7 @@ def find() -> tuple[Any, Library]:
     for path, source in _candidates(looked):
         try:
             return _table_of(lib.zrt_library_builtin(), None, source) if path is None else _open(path, source)
-        except _UnusableError as error:
+        except UnusableError as error:
             if source in VARIABLES:
                 raise LibraryError(
                     f"{source}={path}: {error}. Let {source} name the file of a libonnxruntime {WANTED} or "
@@ -184,17 +184,27 @@ def _named(variable: str, looked: list[str]) -> Iterator[tuple[str, str]]:
         looked.append(f"{variable}: not set")
 
 
+def for_loader(path: str) -> str:
+    """The path for the system's loader, which finds a name without a folder itself.
+
+    Raises `UnusableError` for a file that it must not get.
+    """
+    if os.sep not in path:
+        return path
+    problem = library_files.problem(path)
+    if problem:
+        raise UnusableError(problem)
+    # ONNX Runtime and zrt look for providers beside the library, also after the working folder has changed.
+    return os.path.abspath(path)
+
+
 def _open(path: str, source: str) -> tuple[Any, Library]:
-    # As in dlopen, the system's loader finds a name without a folder.
-    if os.sep in path and not os.path.exists(path):
-        raise _UnusableError("there is no such file")
-    if os.sep in path and os.path.isdir(path):
-        raise _UnusableError("it is a folder, not a library file")
+    path = for_loader(path)
     message = ffi.new("char[]", 1024)
     base = lib.zrt_library_open(os.fsencode(path), message, len(message))
     if not base:
-        reason = ffi.string(message).decode(errors="replace") or "its OrtGetApiBase returns nothing"
-        raise _UnusableError(f"it cannot be loaded: {reason.removeprefix(f'{path}: ')}")
+        reason = os.fsdecode(ffi.string(message)) or "its OrtGetApiBase returns nothing"
+        raise UnusableError(f"it cannot be loaded: {reason.removeprefix(f'{path}: ')}")
     return _table_of(base, path, source)
 
 
@@ -203,7 +213,7 @@ def _table_of(base: Any, path: str | None, source: str) -> tuple[Any, Library]:
     api_version = _api_version(version)
     table = ffi.cast("const zrt_load_api *", base.GetApi(api_version))
     if not table:
-        raise _UnusableError(f"it is ONNX Runtime {version}, and zrt needs {WANTED} or later")
+        raise UnusableError(f"it is ONNX Runtime {version}, and zrt needs {WANTED} or later")
     build = ffi.string(table.GetBuildInfoString()).decode(errors="replace").removeprefix("ORT Build Info: ")
     return table, Library(path, source, version, api_version, build)
 

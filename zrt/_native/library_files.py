@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from zrt._common import elf
+
 DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 METADATA_SUFFIX = ".dist-info"
 if sys.platform == "darwin":
@@ -25,16 +27,30 @@ def required_operators() -> str | None:
     return _REQUIRED_OPERATORS if os.path.exists(_REQUIRED_OPERATORS) else None
 
 
+def problem(path: str | bytes) -> str | None:
+    """The reason why the system's loader must not get a file; None if it may.
+
+    It would wait for a pipe's writer, and end the process at a library that is cut off.
+    """
+    if not os.path.exists(path):
+        return "there is no such file"
+    if not os.path.isfile(path):
+        return "it is not a file"
+    return "it is cut off: the file is shorter than its headers say" if elf.is_cut(path) else None
+
+
 def metadata(name: str, folders: Iterable[str] | None = None) -> str | None:
     """The folder of an installed distribution's metadata, whose name contains the version; `folders`: those to look in.
 
     importlib.metadata finds the same and takes 20 ms to import.
     """
     beginning = name.replace("-", "_") + "-"
-    for folder in map(os.path.abspath, sys.path if folders is None else folders):
+    # Python itself ignores all that is no str in `sys.path`.
+    for place in (place for place in (sys.path if folders is None else folders) if isinstance(place, str)):
         try:
+            folder = os.path.abspath(place)
             entries = os.listdir(folder)
-        except OSError:
+        except (OSError, ValueError):
             continue
         for entry in entries:
             if entry.startswith(beginning) and entry.endswith(METADATA_SUFFIX):
@@ -64,7 +80,7 @@ def _usual(folder: str) -> list[str]:
 
 def _recorded(info: str) -> Iterator[str]:
     try:
-        with open(os.path.join(info, "RECORD"), encoding="utf-8") as record:
+        with open(os.path.join(info, "RECORD"), encoding="utf-8", errors="surrogateescape") as record:
             yield from (line.partition(",")[0] for line in record)
     except OSError:
         return

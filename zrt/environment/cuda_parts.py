@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from zrt._common import elf
 from zrt._native import _ort, ffi, lib
 from zrt._native.library import library
-from zrt.environment import elf
 from zrt.errors import ProviderError
 
 PROVIDER = "libonnxruntime_providers_cuda.so"

@@ -19,7 +19,7 @@ from threading import get_ident
 from typing import Any, TypeAlias
 
 from zrt._common.arguments import path_bytes, text
-from zrt._native import status
+from zrt._native import library_files, status
 from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -100,12 +100,13 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
     named = text(name, "provider library name")
     if not named:
         raise ArgumentError("provider library name: it is empty")
-    file = os.path.abspath(path_bytes(path, "provider library path"))
+    file = path_bytes(path, "provider library path")
+    problem = library_files.problem(file)
+    if problem:
+        kind = ProviderError if os.path.exists(file) else ProviderNotFoundError
+        raise kind(f"provider library {name!r}: {os.fsdecode(file)!r}: {problem}")
+    file = os.path.abspath(file)
     subject = f"provider library {name!r}: {os.fsdecode(file)!r}"
-    if not os.path.exists(file):
-        raise ProviderNotFoundError(f"{subject}: there is no such file")
-    if not os.path.isfile(file):
-        raise ProviderError(f"{subject} is not a file")
     with lock:
         if name in _libraries:
             raise ArgumentError(f"provider library {name!r} is registered already, from {_libraries[name].path!r}")

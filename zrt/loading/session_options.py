@@ -13,7 +13,7 @@ from zrt._common.arguments import byte_count, entries, path_bytes, paths, requir
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
-from zrt._native import status
+from zrt._native import library_files, status
 from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle, Owner
 from zrt._native.later import later
@@ -317,9 +317,10 @@ class SessionOptions(OptionData):
         return [domain._open() for domain in domains]
 
     def _libraries(self) -> list[bytes]:
-        """The paths of the operators' libraries; raises where a file does not exist."""
+        """The paths of the operators' libraries; raises where one cannot be loaded."""
         libraries = paths(self.custom_op_libraries, "custom_op_libraries")
         for file in libraries:
-            if not os.path.isfile(file):
-                raise ArgumentError(f"custom_op_libraries: there is no file {os.fsdecode(file)!r}")
+            problem = library_files.problem(file)
+            if problem:
+                raise ArgumentError(f"custom_op_libraries: {os.fsdecode(file)!r}: {problem}")
         return libraries

@@ -14,6 +14,7 @@ import zrt
 # Its names are imported at their first use: most options name no devices, providers and adapters.
 import zrt.onnxruntime as ort
 from zrt._common.arguments import wrong_type
+from zrt._native import library_files
 from zrt.onnxruntime import conversions, errors, notices, process
 from zrt.onnxruntime.enums import (
     ExecutionMode,
@@ -233,8 +234,9 @@ class SessionOptions(Settings):
     def register_custom_ops_library(self, path: str, /) -> None:
         """Load a shared library of custom operators; raises `Fail` if that is impossible."""
         file = conversions.string(path, "SessionOptions.register_custom_ops_library")
-        if not os.path.isfile(file):
-            raise errors.failure(1, f"Failed to load library {file} with error: {file}: there is no such file")
+        problem = library_files.problem(file)
+        if problem:
+            raise errors.failure(1, f"Failed to load library {file} with error: {file}: {problem}")
         with errors.translated():
             zrt.SessionOptions(custom_op_libraries=[file]).handle()
         self._libraries.append(file)

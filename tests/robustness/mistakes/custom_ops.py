@@ -76,7 +76,7 @@ LIBRARIES = [
     *wrong_types("custom_op_libraries", "a.so", 5),
     Bad(Kind.WRONG_TYPE, lambda w: [5], "custom_op_libraries", "5"),
     Bad(Kind.MISSING_FILE, lambda w: [w.folder / "absent.so"], "custom_op_libraries", "absent.so", error=ArgumentError),
-    Bad(Kind.DIRECTORY, lambda w: [w.folder], "custom_op_libraries", "no file", error=ArgumentError),
+    Bad(Kind.DIRECTORY, lambda w: [w.folder], "custom_op_libraries", "not a file", error=ArgumentError),
     Bad(Kind.EMPTY, lambda w: [w.file("empty.so", b"")], "custom_op_libraries", "empty.so", error=ArgumentError),
     Bad(Kind.WRONG_VALUE, lambda w: ["a\0.so"], "custom_op_libraries", "NUL"),
 ]

@@ -1,4 +1,4 @@
-"""Reads from a shared library's file which libraries it needs, and where the loader looks for them (ELF, 64 bits)."""
+"""Reads a shared library's file (ELF, 64 bits): the libraries it needs, where the loader looks for them, its length."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 _LOADED, _DYNAMIC = 1, 2
-# The most bytes that are read of a dynamic section; real ones have a few hundred.
+# The most bytes that are read of a table of segments or a dynamic section; real ones have a few hundred.
 _MOST_BYTES = 2**16
+_DAMAGED = (OSError, LookupError, OverflowError, StopIteration, ValueError, struct.error)
 _NEEDED, _STRINGS, _RPATH, _RUNPATH = 1, 5, 15, 29
 
 
@@ -26,20 +27,34 @@ def read(path: str) -> SharedLibrary:
     try:
         with open(path, "rb") as file:
             return _read(file, os.path.dirname(os.path.realpath(path)))
-    except (OSError, LookupError, OverflowError, StopIteration, ValueError, struct.error):
+    except _DAMAGED:
         return SharedLibrary()
 
 
-def _read(file: BinaryIO, origin: str) -> SharedLibrary:
+def is_cut(path: str | bytes) -> bool:
+    """Whether the file ends before its segments do. The system's loader maps them, and the process ends by SIGBUS."""
+    try:
+        with open(path, "rb") as file:
+            length = os.fstat(file.fileno()).st_size
+            return any(kind == _LOADED and offset + size > length for kind, offset, _, size in _segments(file))
+    except _DAMAGED:
+        return False
+
+
+def _segments(file: BinaryIO) -> list[tuple[int, int, int, int]]:
+    """The kind of each segment, its offset in the file, its address and its size in the file."""
     header = file.read(64)
     if header[:6] != b"\x7fELF\x02\x01":
-        return SharedLibrary()
+        return []
     start = struct.unpack_from("<Q", header, 32)[0]
     size, count = struct.unpack_from("<HH", header, 54)
     file.seek(start)
-    table = file.read(size * count)
-    # Each segment: its kind, its offset in the file, its address, its size in the file.
-    segments = [struct.unpack_from("<I4xQQ8xQ", table, size * index) for index in range(count)]
+    table = file.read(min(size * count, _MOST_BYTES))
+    return [struct.unpack_from("<I4xQQ8xQ", table, size * index) for index in range(count)]
+
+
+def _read(file: BinaryIO, origin: str) -> SharedLibrary:
+    segments = _segments(file)
     dynamic = next((segment for segment in segments if segment[0] == _DYNAMIC), None)
     if dynamic is None:
         return SharedLibrary()

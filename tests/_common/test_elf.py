@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from tests.support.compiler import shared_library
-from zrt.environment import elf
+from tests.support.compiler import cut_library, shared_library
+from zrt._common import elf
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ELF is Linux's format")
 
@@ -50,3 +50,16 @@ def test_damaged_libraries_raise_nothing(tmp_path):
     for end in range(0, len(whole), 97):
         file.write_bytes(whole[:end])
         assert isinstance(elf.read(str(file)), elf.SharedLibrary)
+
+
+def test_cut_library_is_found(tmp_path):
+    whole = shared_library(tmp_path / "whole.so", "char data[1 << 20] = {1};")
+    assert not elf.is_cut(str(whole))
+    assert elf.is_cut(str(cut_library(tmp_path / "cut.so")))
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF\x02\x01", b"text" * 100], ids=repr)
+def test_other_files_are_left_to_the_loader(tmp_path, content):
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    assert not elf.is_cut(str(file))
