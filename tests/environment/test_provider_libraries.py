@@ -211,6 +211,12 @@ def test_step_of_a_process(script, step):
     script("provider_library.py", step, source.path())
 
 
+def test_interrupted_registration_is_taken_back(script, tmp_path):
+    interrupt = tmp_path / "interrupt.c"
+    interrupt.write_text("#include <signal.h>\n__attribute__((constructor)) static void now(void) { raise(SIGINT); }\n")
+    script("provider_library.py", "interrupted_registration", source.compile_to(tmp_path / "mine.so", str(interrupt)))
+
+
 def test_fork_inside_a_load_leaves_both_processes_free(python):
     python("""
         import os

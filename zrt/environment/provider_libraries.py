@@ -14,7 +14,7 @@ import gc
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import Any, TypeAlias
 
@@ -123,6 +123,12 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
             failed = api().RegisterExecutionProviderLibrary(environment, named, file)
         finally:
             fresh = _addresses(environment)[before:]
+            if failed is True and fresh:
+                # An interrupt during the call hides its result: take back what it registered. Without new devices the
+                # name may be that of one of ONNX Runtime's own providers.
+                with suppress(Error):
+                    status.check(api().UnregisterExecutionProviderLibrary(environment, named))
+                fresh = _addresses(environment)[before:]
             if not failed:
                 library.devices = fresh
                 _dangling.difference_update(fresh)

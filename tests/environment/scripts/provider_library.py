@@ -1,6 +1,7 @@
 """Steps with a provider library that end or spoil the process: `provider_library.py FUNCTION LIBRARY` runs one."""
 
 import contextlib
+import signal
 import sys
 
 import numpy as np
@@ -70,6 +71,18 @@ def failed_registration(library):
     del session, options
     environment.unregister_provider_library("mine")
     assert only_cpu()
+
+
+def interrupted_registration(library):
+    """`library` sends Ctrl-C while it is loaded."""
+    with pytest.raises(KeyboardInterrupt):
+        environment.register_provider_library("mine", library)
+    assert environment.provider_libraries == {}
+    environment.shared_allocator(zrt.MemoryInfo.cpu())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    environment.register_provider_library("mine", library)
+    assert len(plugin.devices("mine")) == 2
+    environment.unregister_provider_library("mine")
 
 
 globals()[sys.argv[1]](*sys.argv[2:])
