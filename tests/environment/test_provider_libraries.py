@@ -33,6 +33,19 @@ def test_name_can_be_registered_again(environment):
             own._open()
 
 
+def test_name_may_be_an_odd_str(environment):
+    class Odd(str):
+        __slots__ = ()
+        __hash__ = None
+
+        def __eq__(self, other):
+            return False
+
+    environment.register_provider_library(Odd("mine"), source.path())
+    assert list(environment.provider_libraries) == ["mine"]
+    environment.unregister_provider_library(Odd("mine"))
+
+
 def test_one_library_under_two_names(environment, tmp_path):
     environment.register_provider_library("one", source.path())
     environment.register_provider_library("two", shutil.copy(source.path(), tmp_path / "other.so"))

@@ -259,6 +259,10 @@ class TestFunctions:
         with pytest.raises(ProviderError, match=f"{kind.name}: it has no option 'a'"):
             added(kind(extra={"a": "b"}))
 
+    def test_word_that_is_no_flag_raises(self):
+        with pytest.raises(ProviderError, match="nnapi: NNAPI_FLAG_USE_FP16: 'yes' is none of 0, 1"):
+            base.append(zrt.SessionOptions().handle(), "nnapi", {"NNAPI_FLAG_USE_FP16": "yes"})
+
     @pytest.mark.skipif(zrt._native.library.library().path is None, reason="a core that is built in exports nothing")
     def test_the_function_is_called(self, build):
         """Every shared library exports the function for the CPU's arena."""

@@ -8,7 +8,7 @@ from tests.providers.kinds import KINDS
 from zrt._common.installation import install_line
 from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, DTypeError, ProviderError
-from zrt.providers import CPU, CUDA, base, parse, parse_all, selection, usable
+from zrt.providers import CPU, CUDA, Provider, base, full_name, parse, parse_all, selection, usable
 from zrt.providers.vendors import cuda
 
 RELU = "(float[n] x) => (float[n] y) { y = Relu(x) }"
@@ -168,12 +168,23 @@ class TestPairs:
             parse(pair)
 
 
+def test_base_of_the_providers_is_none():
+    with pytest.raises(ProviderError, match="provider 'Provider' is not in this library"):
+        parse(Provider(extra={"a": "b"}))
+
+
 class TestUsable:
     def test_cpu_is_usable(self):
         assert usable("cpu") is None
 
     def test_missing_provider_is_not_usable(self):
         assert "is not in this library" in usable("nonesuch")
+
+    @pytest.mark.parametrize("call", [usable, full_name], ids=["usable", "full_name"])
+    @pytest.mark.parametrize("name", [5, None, b"cpu", []], ids=repr)
+    def test_name_of_a_wrong_type_raises(self, call, name):
+        with pytest.raises(DTypeError, match="provider: expected a str, got"):
+            call(name)
 
     def test_prefer_gpu(self, monkeypatch):
         monkeypatch.setattr(selection, "usable", lambda name: None)
@@ -189,13 +200,13 @@ class TestUsable:
 
         monkeypatch.setattr(base, "available_providers", lambda: [CUDA.name, CPU.name])
         monkeypatch.setattr(cuda_parts, "require", require)
-        usable.cache_clear()
+        base._obstacle.cache_clear()
         wanted = "CUDAExecutionProvider: libonnxruntime_providers_cuda.so lacks a driver"
         try:
             assert usable("cuda") == wanted
             assert zrt.prefer_gpu() == [CPU()]
         finally:
-            usable.cache_clear()
+            base._obstacle.cache_clear()
         for call in (lambda: zrt.Session(build(RELU), providers=["cuda", "cpu"]), CUDA().effective):
             with pytest.raises(ProviderError, match=f"^{wanted}$"):
                 call()

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,6 +127,13 @@ class TestKinds:
     def test_paths_may_be_objects(self):
         assert providers.CoreML(model_cache_directory=Path("a")).settings() == {"ModelCacheDirectory": "a"}
 
+    def test_document_that_is_too_deep_raises(self):
+        deep: dict[str, Any] = {}
+        for _ in range(100_000):
+            deep = {"a": deep}
+        with pytest.raises(ArgumentError, match=r"OpenVINO\.load_config: .* as JSON"):
+            providers.OpenVINO(load_config=deep).settings()
+
     @pytest.mark.parametrize(
         ("provider", "error", "words"),
         [
@@ -135,6 +143,7 @@ class TestKinds:
             (providers.QNN(op_packages=["a", 5]), DTypeError, r"QNN\.op_packages\[1\]: expected a str, got int 5"),
             (providers.OpenVINO(layout="\0"), ArgumentError, r"OpenVINO\.layout: '\\x00' holds a NUL"),
             (providers.OpenVINO(load_config={"a": ...}), ArgumentError, r"OpenVINO\.load_config: .* as JSON"),
+            (providers.OpenVINO(load_config={"a": float("nan")}), ArgumentError, r"OpenVINO\.load_config: .* as JSON"),
             (providers.OpenVINO(load_config=""), ArgumentError, r"OpenVINO\.load_config: it is empty"),
             (providers.CUDA(gpu_mem_limit=2**64), ArgumentError, r"CUDA\.gpu_mem_limit: "),
         ],

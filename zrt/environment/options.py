@@ -228,8 +228,8 @@ def document(meaning: str, **where: Any) -> Any:
         import json
 
         try:
-            return json.dumps(value)
-        except (TypeError, ValueError) as error:
+            return json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
             raise ArgumentError(f"{subject}: it cannot be written as JSON: {error}") from None
 
     return option("dict or JSON", Mapping[str, Any] | str, check, meaning, **where)

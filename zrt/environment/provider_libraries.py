@@ -98,7 +98,9 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
     """Loads a provider library under a name of the caller's."""
     global _spoiled_by
     named = text(name, "provider library name")
-    if not named:
+    # A subclass of str may override the hash.
+    name = named.decode()
+    if not name:
         raise ArgumentError("provider library name: it is empty")
     file = path_bytes(path, "provider library path")
     problem = library_files.problem(file)
@@ -144,7 +146,8 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
 
 def unregister(environment: Any, name: str) -> None:
     """Unloads a library that nothing uses any more."""
-    text(name, "provider library name")
+    named = text(name, "provider library name")
+    name = named.decode()
     with lock:
         library = _libraries.get(name)
         if library is None:
@@ -166,7 +169,7 @@ def unregister(environment: Any, name: str) -> None:
         library.registered = False
         del _libraries[name]
         try:
-            status.check(api().UnregisterExecutionProviderLibrary(environment, text(name, "name")))
+            status.check(api().UnregisterExecutionProviderLibrary(environment, named))
         finally:
             _dangling.update(set(_addresses(environment)).intersection(library.devices))
 

@@ -17,6 +17,8 @@ from zrt.memory.allocators import default_allocator, take_string
 
 STREAM = "user_compute_stream"
 
+_FLAGS = {"0": False, "1": True, "false": False, "true": True}
+
 
 class Attach(Protocol):
     """Adds the provider of that name, with its settings, to session options."""
@@ -102,10 +104,13 @@ class ByFunction:
 
     def arguments(self, settings: Mapping[str, str]) -> list[Any]:
         """The arguments that follow the session options."""
-        for key in settings:
+        total = 0
+        for key, word in settings.items():
             if key not in self.bits:
                 raise ProviderError(f"it has no option {key!r}")
-        total = sum(bit for key, bit in self.bits.items() if settings.get(key, "0").lower() in ("1", "true"))
+            if word.lower() not in _FLAGS:
+                raise ArgumentError(f"{key}: {word!r} is none of {', '.join(_FLAGS)}")
+            total += self.bits[key] * _FLAGS[word.lower()]
         return [] if self.kind is None else [self.kind(total)]
 
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:

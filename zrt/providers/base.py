@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import ClassVar, TypeVar, dataclass_transform
 
-from zrt._common.arguments import entries
+from zrt._common.arguments import entries, wrong_type
 from zrt._common.installation import install_line
 from zrt._common.public import public, public_in
 from zrt._common.serialization import OptionData, data_field
@@ -20,7 +20,7 @@ from zrt.environment import cuda_parts
 from zrt.environment.environment import current
 from zrt.environment.options import Option, Route, options_of
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import Error, ProviderError, UnsupportedError
+from zrt.errors import Error, LibraryError, ProviderError, UnsupportedError
 from zrt.providers import known
 from zrt.providers.attach import Attach, ThroughObject, by_keys
 
@@ -44,6 +44,8 @@ def available_providers() -> list[str]:
 @public_in("zrt.providers")
 def full_name(name: str) -> str:
     """ORT's name for a short or full name in any case; `ProviderError` where the library has no such provider."""
+    if not isinstance(name, str):
+        raise wrong_type("provider", "a str", name)
     for candidate in available_providers():
         if known.short(candidate) == known.short(name):
             return candidate
@@ -88,8 +90,8 @@ class Provider(OptionData):
     A field that is None is left to ORT. `extra` holds further keys and values, which are passed on as strings.
     """
 
-    name: ClassVar[str]
-    """ORT's full name of the provider."""
+    name: ClassVar[str] = "Provider"
+    """ORT's full name of the provider, which each class below this one has."""
     comes_with: ClassVar[str]
     """A sentence on how to get a library with this provider."""
     installed_by: ClassVar[str] = ""
@@ -204,11 +206,19 @@ _IDENTITY = bytes.fromhex(
 )
 
 
-@cache
+@public_in("zrt.providers")
 def usable(name: str) -> str | None:
     """The reason why a provider cannot be used on this machine; None if a session on it can be made."""
     try:
-        full = full_name(name)
+        return _obstacle(full_name(name))
+    except (LibraryError, ProviderError) as error:
+        return str(error)
+
+
+@cache
+def _obstacle(full: str) -> str | None:
+    """`usable` for a full name: a trial, whose result stays."""
+    try:
         table = api()
         options = PoolOptions.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
         append(options, full, {})
