@@ -16,11 +16,15 @@ for folder in "$@"; do
       ;;
   esac
   # The host's own library folder would bring its libc along: links to the driver's files do without.
-  links=${XDG_CACHE_HOME:-$HOME/.cache}/zrt/driver
-  rm -rf "$links"
-  mkdir -p "$links"
+  cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
+  links=$cache/zrt/driver
+  # A home that is missing or read-only: each start then leaves a folder of its own.
+  if [ -z "$cache" ] || ! mkdir -p "$links" 2>/dev/null || [ ! -w "$links" ]; then
+    links=$(mktemp -d)
+  fi
+  # Other processes load from the same links: right ones stay as they are.
   for file in "$folder"/libcuda.so* "$folder"/libnvidia-*.so*; do
-    [ ! -e "$file" ] || ln -s "$file" "$links/"
+    [ ! -e "$file" ] || [ "$links/${file##*/}" -ef "$file" ] || ln -sf "$file" "$links/"
   done
   echo "$links"
   exit 0

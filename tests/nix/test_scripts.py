@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -277,16 +278,50 @@ class TestCheckCuda:
 
 class TestDriverFolder:
     SCRIPT = NIX / "apps" / "driver-folder.sh"
+    DRIVER: ClassVar[set[str]] = {"libcuda.so.1", "libcuda.so.580.1", "libnvidia-ml.so.1"}
 
-    def test_folder_links_only_the_driver(self, tmp_path: Path) -> None:
+    @pytest.fixture
+    def host(self, tmp_path: Path) -> Path:
+        """The library folder of a host with a driver."""
         host = tmp_path / "host"
         host.mkdir()
-        for name in ("libcuda.so.1", "libcuda.so.580.1", "libnvidia-ml.so.1", "libc.so.6", "libstdc++.so.6"):
+        for name in (*self.DRIVER, "libc.so.6", "libstdc++.so.6"):
             (host / name).touch()
+        return host
+
+    def names(self, folder: str) -> set[str]:
+        return {path.name for path in Path(folder.strip()).iterdir() if path.exists()}
+
+    def test_folder_links_only_the_driver(self, host: Path, tmp_path: Path) -> None:
         done = run("sh", self.SCRIPT, tmp_path / "nothing", host, XDG_CACHE_HOME=str(tmp_path / "cache"))
         assert done.returncode == 0, done.stderr
-        found = {path.name for path in Path(done.stdout.strip()).iterdir()}
-        assert found == {"libcuda.so.1", "libcuda.so.580.1", "libnvidia-ml.so.1"}
+        assert self.names(done.stdout) == self.DRIVER
+
+    def test_processes_start_at_the_same_time(self, host: Path, tmp_path: Path) -> None:
+        command = ["sh", str(self.SCRIPT), str(host)]
+        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        for _ in range(10):
+            started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+            for process in started:
+                folder, _ = process.communicate()
+                assert process.returncode == 0
+                assert self.names(folder) == self.DRIVER
+
+    def test_links_of_an_earlier_driver_are_replaced(self, host: Path, tmp_path: Path) -> None:
+        links = tmp_path / "cache" / "zrt" / "driver"
+        links.mkdir(parents=True)
+        (links / "libcuda.so.1").symlink_to(tmp_path / "gone")
+        run("sh", self.SCRIPT, host, XDG_CACHE_HOME=str(tmp_path / "cache"))
+        assert (links / "libcuda.so.1").samefile(host / "libcuda.so.1")
+
+    @pytest.mark.parametrize("cache", [[], ["XDG_CACHE_HOME={}/file"]], ids=["no home", "no folder"])
+    def test_home_that_cannot_be_written(self, host: Path, tmp_path: Path, cache: list[str]) -> None:
+        (tmp_path / "file").touch()
+        variables = [variable.format(tmp_path) for variable in cache]
+        command = ["env", "-u", "HOME", "-u", "XDG_CACHE_HOME", *variables, "sh", self.SCRIPT, host]
+        done = run(*command, TMPDIR=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        assert self.names(done.stdout) == self.DRIVER
 
     def test_missing_driver_is_status_1(self, tmp_path: Path) -> None:
         assert run("sh", self.SCRIPT, tmp_path).returncode == 1
