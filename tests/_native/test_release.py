@@ -1,7 +1,10 @@
 """The platforms of a release: the names and tags of wheels that are built for other machines, and their checks."""
 
+import hashlib
 import importlib.util
 import json
+import os
+import re
 import runpy
 import struct
 import subprocess
@@ -81,6 +84,53 @@ class TestTarget:
         monkeypatch.setenv("ZRT_FREE_THREADED_INCLUDE", str(headers))
         with pytest.raises(ValueError, match="needs ZRT_TARGET"):
             build.build()
+
+
+@pytest.mark.parametrize("variables", [{}, {"ZRT_FREE_THREADED_INCLUDE": "", "ZRT_NIX": ""}], ids=["refused", "failed"])
+def test_release_that_fails_can_be_made_again(tmp_path: Path, variables: dict[str, str]) -> None:
+    folder = tmp_path / "a release"
+    own = ("ZRT_FREE_THREADED_INCLUDE", "ZRT_NIX")
+    environment = {name: value for name, value in os.environ.items() if name not in own} | variables
+    done = subprocess.run([CI / "release", folder], env=environment | {"PYTHON": "false"}, capture_output=True)
+    assert done.returncode
+    assert not folder.exists()
+
+
+class TestHeaders:
+    """`.ci/headers` with a header of the tests' own for the official ones."""
+
+    NAMES = ("onnxruntime_c_api.h", "onnxruntime_ep_c_api.h")
+
+    @pytest.fixture
+    def script(self, tmp_path: Path) -> Path:
+        source, folder = tmp_path / "source", tmp_path / ".ci"
+        source.mkdir()
+        folder.mkdir()
+        content = b"#define ORT_API_VERSION 27\n" + b"/* more */\n" * 10_000
+        for name in self.NAMES:
+            (source / name).write_bytes(content)
+        text = (CI / "headers").read_text("utf-8")
+        [official] = re.findall(r'^known="\n(.*?)"$', text, re.DOTALL | re.MULTILINE)
+        sums = "".join(f"{hashlib.sha256(content).hexdigest()} {name}\n" for name in self.NAMES)
+        script = folder / "headers"
+        # The other sources would download the official ones.
+        script.write_text(text.replace(official, sums).replace("in variable maven debian", "in variable"), "utf-8")
+        return script
+
+    def take(self, script: Path, target: Path, limit: str = "unlimited") -> int:
+        command = ["bash", "-c", f'ulimit -f {limit}; exec bash "$@"', "", str(script), str(target)]
+        variables = os.environ | {"ZRT_ORT_INCLUDE_DIR": str(script.parents[1] / "source")}
+        return subprocess.run(command, env=variables, capture_output=True, check=False).returncode
+
+    def test_headers_are_taken(self, script: Path, tmp_path: Path) -> None:
+        target = tmp_path / "a folder"
+        assert self.take(script, target) == 0
+        assert {path.name for path in target.iterdir()} == {*self.NAMES}
+        assert (target / self.NAMES[0]).stat().st_size > 100_000
+
+    def test_full_disk_is_no_success(self, script: Path, tmp_path: Path) -> None:
+        assert self.take(script, tmp_path / "target", limit="50") == 1
+        assert not [*(tmp_path / "target").iterdir()]
 
 
 def elf(processor: str) -> bytes:
