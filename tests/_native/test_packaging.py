@@ -149,6 +149,27 @@ class TestFailedBuild:
         assert line.endswith("Python.h. Linux distributions have them in a package of their own, such as python3-dev")
         assert not [*tmp_path.glob("*.so")]
 
+    def test_link_arguments_that_are_none_are_named(self) -> None:
+        assert self.last_line(build.__file__, ZRT_ORT_LINK_ARGS='"core.a') == (
+            "ValueError: ZRT_ORT_LINK_ARGS: No closing quotation"
+        )
+
+    def test_full_disk_leaves_no_half_a_module(self, tmp_path: Path) -> None:
+        code = (
+            "import pathlib, resource, sys\n"
+            "from zrt._native import build\n"
+            "def compiled(ffi, scratch):\n"
+            "    module = pathlib.Path(scratch, 'module.so')\n"
+            "    module.write_bytes(bytes(10_000))\n"
+            "    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+            "    return module\n"
+            "build.compiled = compiled\n"
+            "build.build(pathlib.Path(sys.argv[1]))\n"
+        )
+        subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, check=False)
+        sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+        assert sizes == {build.extension_filename(): 10_000}
+
     def last_line(self, *arguments: str, **variables: str) -> str:
         environment = os.environ | variables
         done = subprocess.run(

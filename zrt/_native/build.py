@@ -287,22 +287,22 @@ def build(target_folder: Path = HERE, folder: Path = HERE) -> Path:
     if include_dir:
         # cffi compiles from within the scratch folder.
         include_dir = os.path.abspath(include_dir)
-    link_args = shlex.split(os.environ.get("ZRT_ORT_LINK_ARGS", ""))
+    try:
+        link_args = shlex.split(os.environ.get("ZRT_ORT_LINK_ARGS", ""))
+    except ValueError as error:
+        raise ValueError(f"ZRT_ORT_LINK_ARGS: {error}") from None
     if link_args and not include_dir:
         raise ValueError("ZRT_ORT_LINK_ARGS needs ZRT_ORT_INCLUDE_DIR: the headers of the core that is linked in")
     ffi = maker(include_dir, link_args, folder)
     platform = target()
     if platform is not None:
         use_zig(platform)
-    with tempfile.TemporaryDirectory() as scratch:
+    built = target_folder / extension_filename()
+    # Replace the file, do not overwrite it: a running process may have the old one mapped.
+    with tempfile.TemporaryDirectory(dir=target_folder) as scratch:
         module = compiled(ffi, scratch)
-        built = target_folder / extension_filename()
-        # Replace the file, do not overwrite it: a running process may have the old one mapped.
-        fresh = built.with_suffix(f".{os.getpid()}")
-        fresh.write_bytes(module.read_bytes())
-        fresh.chmod(0o755)
-        fresh.replace(built)
-    return built
+        module.chmod(0o755)
+        return module.replace(built)
 
 
 if __name__ == "__main__":
