@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import zrt
-from tests.support.compiler import shared_library
+from tests.support.compiler import cut_library, shared_library
 from zrt.environment import cuda_parts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="CUDA is on Linux")
@@ -124,6 +124,27 @@ def test_all_parts_have_a_path_and_a_version(machine):
         str(machine.root / "loader" / part["file"]) for part in result["parts"].values()
     }
     assert not any(part["problem"] or part["mend"] for part in result["parts"].values())
+
+
+@pytest.mark.parametrize("folder", ["loader", "site/nvidia/cudnn/lib"])
+def test_cut_library_is_named(machine, folder):
+    """The system's loader would end the process by SIGBUS."""
+    machine.driver()
+    machine.libraries(*LIBRARIES.keys() - {"libcudnn.so.9"})
+    cut_library(machine.root / folder / "libcudnn.so.9")
+    part = machine.look()["parts"]["cuDNN"]
+    assert re.fullmatch(r"cannot be loaded: .*/libcudnn\.so\.9: it is cut off: .*", part["problem"])
+
+
+def test_cut_provider_is_named(machine):
+    cut_library(machine.provider)
+    assert re.fullmatch(r"provider \(.*\) it is cut off: .*", machine.look()["error"].partition(". ")[0])
+
+
+def test_odd_entries_of_the_search_path_are_skipped(monkeypatch, tmp_path):
+    (tmp_path / "nvidia" / "cudnn").mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [None, b"/", 5, str(tmp_path)])
+    assert [*cuda_parts.nvidia_folders()] == [str(tmp_path / "nvidia" / "cudnn" / "lib")]
 
 
 def test_parts_that_the_provider_opens_later_are_made_ready_and_may_be_missing(machine):

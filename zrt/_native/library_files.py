@@ -39,14 +39,18 @@ def problem(path: str | bytes) -> str | None:
     return "it is cut off: the file is shorter than its headers say" if elf.is_cut(path) else None
 
 
+def search_path() -> list[str]:
+    """`sys.path` without what is no str, which Python ignores too."""
+    return [place for place in sys.path if isinstance(place, str)]
+
+
 def metadata(name: str, folders: Iterable[str] | None = None) -> str | None:
     """The folder of an installed distribution's metadata, whose name contains the version; `folders`: those to look in.
 
     importlib.metadata finds the same and takes 20 ms to import.
     """
     beginning = name.replace("-", "_") + "-"
-    # Python itself ignores all that is no str in `sys.path`.
-    for place in (place for place in (sys.path if folders is None else folders) if isinstance(place, str)):
+    for place in search_path() if folders is None else folders:
         try:
             folder = os.path.abspath(place)
             entries = os.listdir(folder)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from zrt._common import elf
-from zrt._native import _ort, ffi, lib
+from zrt._native import _ort, ffi, lib, library_files
 from zrt._native.library import library
 from zrt.errors import ProviderError
 
@@ -82,9 +81,11 @@ def search(provider: str = PROVIDER) -> Search:
     `provider` is as in `provider_file`. A provider that does not use CUDA needs none.
     """
     core, file = core_file(), provider_file(provider)
-    if not os.path.exists(file):
+    problem = library_files.problem(file)
+    if problem:
         mend = f'{_INSTALL}"onnxruntime-gpu", or copy the provider there'
-        return Search((Part("provider", provider, problem=MISSING, mend=mend),), (f"the folder of {core}",))
+        reason = problem if os.path.exists(file) else MISSING
+        return Search((Part("provider", provider, problem=reason, mend=mend),), (f"the folder of {core}",))
     shared = elf.read(file)
     variable = os.environ.get("LD_LIBRARY_PATH", "")
     run_path = tuple(dict.fromkeys((*shared.run_path, *elf.read(core).run_path)))
@@ -170,7 +171,7 @@ def _requirement(package: str, file: str, cuda: int | None) -> str:
 
 def nvidia_folders() -> Iterator[str]:
     """The folders of libraries in NVIDIA's Python packages."""
-    for folder in sys.path:
+    for folder in library_files.search_path():
         packages = os.path.join(folder, "nvidia")
         if os.path.isdir(packages):
             for name in sorted(os.listdir(packages)):
@@ -178,6 +179,13 @@ def nvidia_folders() -> Iterator[str]:
         tensorrt = os.path.join(folder, "tensorrt_libs")
         if os.path.isdir(tensorrt):
             yield tensorrt
+
+
+def _open(path: str) -> ctypes.CDLL:
+    problem = library_files.problem(path)
+    if problem:
+        raise OSError(f"{path}: {problem}")
+    return ctypes.CDLL(path)
 
 
 def _load(file: str, folders: list[str]) -> tuple[ctypes.CDLL, str | None]:
@@ -189,7 +197,7 @@ def _load(file: str, folders: list[str]) -> tuple[ctypes.CDLL, str | None]:
     for folder in folders:
         path = os.path.join(folder, file)
         if os.path.exists(path):
-            return ctypes.CDLL(path), path
+            return _open(path), path
     return ctypes.CDLL(file), None
 
 
@@ -203,7 +211,7 @@ def _library(name: str, file: str, symbol: str, requirement: str, folders: list[
         if path is None:
             return Part(name, file, problem=_failure(file, error), mend=mend)
         try:
-            library = ctypes.CDLL(path)
+            library = _open(path)
         except OSError as error:
             return Part(name, file, path, problem=_failure(file, error), mend=mend)
     # A replacement of NVIDIA's library need not tell its version.
