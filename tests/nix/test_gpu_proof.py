@@ -288,6 +288,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_packing_that_fails_can_be_tried_again(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    for _ in range(2):
+        done = python(FOLDER / "pack.py", folder, "--wheel", tmp_path / "absent.whl")
+        assert done.returncode
+        assert "absent.whl" in done.stderr.splitlines()[-1]
+    assert not folder.exists()
+    assert python(FOLDER / "pack.py", tmp_path, "--wheel", "any.whl").stderr.endswith(f"{tmp_path} exists\n")
+
+
 class TestFolder:
     def prove(self, folder: Path, report: Path, *options: str) -> tuple[subprocess.CompletedProcess[str], Any]:
         done = python(folder / "proof.py", "--report", report, *options)

@@ -173,9 +173,11 @@ def main() -> None:
     parser.add_argument("--extra", action="append", default=[], type=Path, help="a wheel for the other machine")
     parser.add_argument("--real", nargs="*", default=REAL, help="the names of models of benches.real")
     given = parser.parse_args()
-    given.folder.mkdir(parents=True)
+    if given.folder.exists():
+        parser.error(f"{given.folder} exists")
     with tempfile.TemporaryDirectory() as scratch:
-        content = Path(scratch)
+        content = Path(scratch, "content")
+        content.mkdir()
         for name in ("python", "fallback", "models"):
             (content / name).mkdir()
         if given.built:
@@ -202,9 +204,13 @@ def main() -> None:
         facts["models"] = models(content / "models", given.real)
         (content / "facts.json").write_text(json.dumps(facts))
         glibc = newest_glibc(content)
-        write_archive(content, given.folder / "files.tar.xz")
-    for name in SCRIPTS:
-        shutil.copy(HERE / name, given.folder)
+        packed = Path(scratch, "packed")
+        packed.mkdir()
+        write_archive(content, packed / "files.tar.xz")
+        for name in SCRIPTS:
+            shutil.copy(HERE / name, packed)
+        # Last: a try that fails leaves no folder, which the next one would refuse.
+        shutil.copytree(packed, given.folder)
     size = sum(file.stat().st_size for file in given.folder.iterdir())
     print(f"{given.folder}: {size / 1e6:.1f} MB, for glibc {glibc} or later")
     if size > LIMIT:
