@@ -126,6 +126,63 @@ def test_frames_of_a_kept_exception_hold_no_arrays() -> None:
         cause = cause.__context__
 
 
+def test_arrays_of_an_exception_become_copies() -> None:
+    """Views in arguments, attributes and earlier exceptions, whole or in part, do not show ONNX Runtime's memory."""
+
+    class Telling(Op):
+        def work(self, context: KernelContext) -> None:
+            (x,) = context.inputs
+            try:
+                raise KeyError(x.reshape(2, 2).T)
+            except KeyError:
+                error = ValueError(x, x[1:], [{"x": (x[::2], np.asarray(memoryview(x)))}])
+                error.part = x.view(np.recarray)[2:]  # type: ignore[attr-defined]
+                raise error from None
+
+    feed = X.copy()
+    with pytest.raises(CallbackError) as caught:
+        load(ONE, Telling()).run([feed])
+    feed[:] = -1  # The memory of the views.
+    error: Any = caught.value.__cause__
+    assert not hasattr(error, "__notes__")
+    whole, part, [inner] = error.args
+    for array, expected in (
+        (whole, X),
+        (part, X[1:]),
+        (inner["x"][0], X[::2]),
+        (inner["x"][1], X),
+        (error.part, X[2:]),
+        (error.__context__.args[0], X.reshape(2, 2).T),
+    ):
+        assert np.array_equal(array, expected)
+
+
+def test_note_names_views_kept_elsewhere() -> None:
+    kept: list[Any] = []
+
+    class Keeping(Op):
+        def work(self, context: KernelContext) -> None:
+            kept.append(context.inputs[0][1:])
+            raise ValueError("no")
+
+    class Making(Op):
+        def create(self, info: KernelInfo) -> None:
+            kept.append(memoryview(info.constant_input(0)))
+            raise ValueError("no")
+
+    weight = "() => (float[n] y) <float[2] w = {1, 2}> { y = test.ops.Op(w) }"
+    for run, name in (
+        (lambda: load(ONE, Keeping()).run([X]), "input 'x'"),
+        (lambda: load(weight, Making()), "constant input 'w'"),
+    ):
+        with pytest.raises(CallbackError) as caught:
+            run()
+        cause: Any = caught.value.__cause__
+        assert type(cause) is ValueError
+        [note] = cause.__notes__
+        assert note.startswith(f"{name}: an array, or a view of it, was kept")
+
+
 def test_eight_threads_raise_at_random(together: Any) -> None:
     class Fickle(Op):
         def work(self, context: KernelContext) -> None:

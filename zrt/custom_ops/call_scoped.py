@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 from weakref import ref
@@ -111,10 +113,51 @@ class CallViews:
             if array is not None or memory() is not None:
                 kept.append(place)
             if array is not None:
-                # `Any`: numpy's stubs ask for np.bool_ here, which numpy itself refuses.
-                state: Any = (1, array.shape, array.dtype, False, array.tobytes())
-                array.__setstate__(state)
+                _own(array)
         return kept
+
+    def abandon(self, error: BaseException, names: Callable[[str, int], str], call: str) -> None:
+        """Ends a call that raised `error`: the views in it become copies, and a note names those kept elsewhere."""
+        self._detach(error)
+        kept = self.end()
+        if kept:
+            # `__notes__` may be any object of the caller's.
+            with suppress(TypeError):
+                BaseException.add_note(error, str(kept_after([names(*each) for each in kept], call)))
+
+    def _detach(self, error: BaseException) -> None:
+        """Makes copies of the views that an exception and those before it refer to, also by lists, tuples and dicts."""
+        waiting: list[Any] = [error]
+        seen: set[int] = set()
+        while waiting:
+            each = waiting.pop()
+            kind = type(each)
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            if issubclass(kind, np.ndarray):
+                if self._lends(each):
+                    _own(each)
+            elif issubclass(kind, BaseException):
+                waiting += [each.args, each.__dict__, each.__cause__, each.__context__]
+            elif kind is dict:
+                waiting += list(each.values())
+            elif kind in (list, tuple):
+                waiting += list(each)
+
+    def _lends(self, array: Any) -> bool:
+        """Whether the array lies over memory of this call."""
+        owner = array
+        while isinstance(owner, (np.ndarray, memoryview)):
+            owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+        return owner is not None and any(memory() is owner for _, memory, _ in self._arrays)
+
+
+def _own(array: Array) -> None:
+    """Gives an array a copy of the memory that it views."""
+    # `Any`: numpy's stubs ask for np.bool_ here, which numpy itself refuses. A subclass may override the methods.
+    state: Any = (1, array.shape, array.dtype, False, np.ndarray.tobytes(array))
+    np.ndarray.__setstate__(array, state)
 
 
 def _read_only(memory: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> Array:
@@ -125,6 +168,6 @@ def _read_only(memory: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> Arra
 def kept_after(names: list[str], call: str) -> ArgumentError:
     """The error for arrays that were kept after their call."""
     return ArgumentError(
-        f"{', '.join(names)}: an array, or a view of it, was kept after {call} returned, and its memory is valid only "
+        f"{', '.join(names)}: an array, or a view of it, was kept after {call} ended, and its memory is valid only "
         "during the call: keep a copy"
     )

@@ -43,7 +43,7 @@ def _stray(kind: type[BaseException], error: BaseException, trace: TracebackType
     names = trace.tb_frame.f_locals
     for name in ("info", "context"):
         if isinstance(names.get(name), CallScoped):
-            names[name]._abandon()
+            names[name]._abandon(error)
     return _fail(names["place"], error) if not names["place"][0] else 1
 
 
@@ -75,7 +75,7 @@ def zrt_python_create(op: Any, pointer: Any, kernel: Any, place: Any) -> int:
     except BaseException as error:
         code = _fail(place, error)
         if info is not None:
-            info._abandon()
+            info._abandon(error)
         return code
 
 
@@ -97,7 +97,7 @@ def zrt_python_compute(kernel: Any, pointer: Any, tensors: Any, inputs: int, out
     except BaseException as error:
         code = _fail(place, error)
         if context is not None:
-            context._abandon()
+            context._abandon(error)
         return code
 
 

@@ -299,11 +299,11 @@ class KernelContext(CallScoped):
         if kept:
             raise kept_after([self._named(*each) for each in kept], "compute")
 
-    def _abandon(self) -> None:
-        """Ends a failed call."""
+    def _abandon(self, error: BaseException) -> None:
+        """Ends a call that raised."""
         self._pointer = None
         self._inputs = None
-        self._views.revoke()
+        self._views.abandon(error, self._named, "compute")
 
     def _named(self, role: str, index: int) -> str:
         names = self.info.input_names if role == "input" else self.info.output_names

@@ -254,13 +254,16 @@ class KernelInfo(CallScoped):
         self._pointer = None
         kept = self._views.end()
         if kept:
-            raise kept_after([f"constant input {self.input_names[index]!r}" for _, index in kept], "create")
+            raise kept_after([self._named(*each) for each in kept], "create")
 
-    def _abandon(self) -> None:
-        """Ends a failed `create`."""
+    def _abandon(self, error: BaseException) -> None:
+        """Ends a `create` that raised."""
         self._pointer = None
-        self._views.revoke()
+        self._views.abandon(error, self._named, "create")
         end_standards(self._standards)
+
+    def _named(self, role: str, index: int) -> str:
+        return f"constant {role} {self.input_names[index]!r}"
 
 
 def allocator_of(function: Any, owner: Any, memory: Any, name: str) -> Allocator:
