@@ -12,7 +12,7 @@ import zrt
 from tests.custom_ops.support import DOMAIN, ONE, TWO, Add, Op, X, build, caused_by, load, one_node, options
 from zrt.custom_ops import Attribute, CustomOp, Input, KernelContext, KernelInfo, Output, ShapeContext
 from zrt.custom_ops.declare import kind_name
-from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error
+from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error, OutOfRangeError
 from zrt.types import ElementType
 
 TYPES = [kind for kind in ElementType if not kind.refused and kind is not ElementType.STRING]
@@ -126,6 +126,45 @@ def test_optional_ports() -> None:
 
     one_node(Maybe(), ["x", "", "x"], ["a", "", "b"], onnx.TensorProto.FLOAT, 1).run([X[:1]])
     assert seen == [([False, True, False], ("x", "", "x"), None), [False, True, False]]
+
+
+def test_last_ports_that_are_left_out() -> None:
+    """They are absent, as those between others are; a variadic port has as many as the node gives."""
+    seen: list[Any] = []
+
+    class Maybe(CustomOp):
+        inputs = (np.float32, Input(dtype=np.float32, optional=True))
+        outputs = (np.float32, Output(dtype=np.float32, optional=True))
+
+        def create(self, info: KernelInfo) -> None:
+            assert (info.input_names, info.output_names) == (("x", ""), ("y", ""))
+            assert (info.inputs[1], info.outputs[1], info.constant_input(1)) == (None, None, None)
+
+        def infer_shapes(self, context: ShapeContext) -> None:
+            seen.append((context.input_count, context.input(1)))
+            with pytest.raises(OutOfRangeError):
+                context.input(2)
+
+        def compute(self, context: KernelContext) -> None:
+            x, other = context.inputs
+            context.output(0, x.shape)[...] = x
+            seen.append((other, context.output(1, x.shape), context.output_count))
+            with pytest.raises(OutOfRangeError, match="there are 2"):
+                context.output(2, x.shape)
+
+    class Several(CustomOp):
+        inputs = (np.float32, Input(dtype=np.float32, variadic=True, least=0))
+        outputs = (np.float32,)
+
+        def compute(self, context: KernelContext) -> None:
+            seen.append(len(context.inputs))
+            context.output(0, (1,))[...] = 1
+
+    one_node(Maybe(), ["x"], ["y"], onnx.TensorProto.FLOAT, 1).run([X[:1]])
+    assert seen[0] == (1, (zrt.ElementType.UNDEFINED, None))
+    assert seen[-1] == (None, None, 1)
+    one_node(Several(), ["x"], ["y"], onnx.TensorProto.FLOAT, 1).run([X[:1]])
+    assert seen[-1] == 1
 
 
 class Increment(CustomOp):

@@ -54,7 +54,7 @@ def zrt_python_create(op: Any, pointer: Any, kernel: Any, place: Any) -> int:
         description = ffi.from_handle(op)()
         if description is None:
             raise _gone("the operator")
-        info = KernelInfo(pointer, description.attributes)
+        info = KernelInfo(pointer, description.attributes, *description.single)
         load = callback_errors.current_load()
         instance = Kernel(
             info,
@@ -132,7 +132,9 @@ def zrt_python_infer(op: Any, pointer: Any) -> int:
     description = ffi.from_handle(op)()
     if description is None:
         return 1
-    context = ShapeContext(pointer, description.name, description.attributes, description.certain)
+    context = ShapeContext(
+        pointer, description.name, description.attributes, description.single[0], description.certain
+    )
     try:
         description.op.infer_shapes(context)
     except BaseException as error:

@@ -122,17 +122,17 @@ class KernelContext(CallScoped):
         inputs = self._inputs
         if inputs is None:
             tensors = [self._tensors[index] for index in range(self._input_count)]
-            inputs = self._inputs = tuple(
-                [
-                    self._view("input", index, tensor, False) if tensor.element_type else None
-                    for index, tensor in enumerate(tensors)
-                ]
-            )
+            views = [
+                self._view("input", index, tensor, False) if tensor.element_type else None
+                for index, tensor in enumerate(tensors)
+            ]
+            absent = len(self._kernel.info.input_names) - self._input_count
+            inputs = self._inputs = (*views, *[None] * absent) if absent else tuple(views)
         return inputs
 
     @property
     def output_count(self) -> int:
-        """How many outputs the node has."""
+        """How many outputs the node has, without the last ones if it leaves them out."""
         return self._output_count
 
     def output(self, index: int, shape: Any) -> Any:
@@ -144,8 +144,10 @@ class KernelContext(CallScoped):
         """
         pointer = self._opened()
         if type(index) is not int or not 0 <= index < self._output_count:
-            integer(index, "output")
-            raise OutOfRangeError(f"the node has no output {index}: there are {self._output_count}")
+            if integer(index, "output") < len(self.info.output_names):
+                # The last outputs that the node leaves out, which ORT does not count.
+                return None
+            raise OutOfRangeError(f"the node has no output {index}: there are {len(self.info.output_names)}")
         dims = shape if _is_plain(shape) else as_shape(shape, f"output {index}")
         tensor = new("zrt_op_tensor *")
         # ORT's function is not thread-safe, and two turns of `parallel_for` may ask for the same output.

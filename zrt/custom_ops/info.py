@@ -186,7 +186,7 @@ class KernelInfo(CallScoped):
     attributes: Mapping[str, Any]
     """The operator's attributes by name; an attribute that the node leaves out has its default."""
 
-    def __init__(self, info: Any, declared: Mapping[str, Attribute]) -> None:
+    def __init__(self, info: Any, declared: Mapping[str, Attribute], least_inputs: int, least_outputs: int) -> None:
         table = api()
         self._begin(info)
         self._views = CallViews()
@@ -198,10 +198,16 @@ class KernelInfo(CallScoped):
         self.since_version = int(status.fetch(table.KernelInfo_GetOperatorSinceVersion, "int", info))
         inputs = status.fetch(table.KernelInfo_GetInputCount, "size_t", info)
         outputs = status.fetch(table.KernelInfo_GetOutputCount, "size_t", info)
-        self.input_names = tuple(_text(table.KernelInfo_GetInputName, info, i) for i in range(inputs))
-        self.output_names = tuple(_text(table.KernelInfo_GetOutputName, info, i) for i in range(outputs))
-        self.inputs = _types(table.KernelInfo_GetInputTypeInfo, info, self.input_names)
-        self.outputs = _types(table.KernelInfo_GetOutputTypeInfo, info, self.output_names)
+        # ORT does not count the last ones if the node leaves them out.
+        absent_inputs, absent_outputs = max(least_inputs - inputs, 0), max(least_outputs - outputs, 0)
+        input_names = [_text(table.KernelInfo_GetInputName, info, i) for i in range(inputs)]
+        output_names = [_text(table.KernelInfo_GetOutputName, info, i) for i in range(outputs)]
+        self.input_names = (*input_names, *[""] * absent_inputs)
+        self.output_names = (*output_names, *[""] * absent_outputs)
+        input_types = _types(table.KernelInfo_GetInputTypeInfo, info, input_names)
+        output_types = _types(table.KernelInfo_GetOutputTypeInfo, info, output_names)
+        self.inputs = (*input_types, *[None] * absent_inputs)
+        self.outputs = (*output_types, *[None] * absent_outputs)
         self.attributes = read_attributes(info, declared, f"{self.op_type} {self.node_name!r}")
 
     def constant_input(self, index: int) -> np.ndarray[Any, Any] | None:
@@ -214,6 +220,8 @@ class KernelInfo(CallScoped):
         number = integer(index, "input")
         if number >= len(self.input_names):
             raise OutOfRangeError(f"the node has no input {index}: there are {len(self.input_names)}")
+        if not self.input_names[number]:
+            return None
         constant, place = ffi.new("int *"), ffi.new("const OrtValue **")
         status.check(table.KernelInfoGetConstantInput_tensor(pointer, number, constant, place))
         if not constant[0]:
@@ -281,7 +289,7 @@ def end_standards(standards: list[Handle]) -> None:
         lib.zrt_standard_end(handle.pointer)
 
 
-def _types(function: Any, info: Any, names: tuple[str, ...]) -> tuple[ValueInfo | None, ...]:
+def _types(function: Any, info: Any, names: list[str]) -> list[ValueInfo | None]:
     types: list[ValueInfo | None] = []
     for index, name in enumerate(names):
         try:
@@ -291,4 +299,4 @@ def _types(function: Any, info: Any, names: tuple[str, ...]) -> tuple[ValueInfo 
             types.append(None)
         else:
             types.append(read_type(name, handle.pointer))
-    return tuple(types)
+    return types

@@ -39,26 +39,31 @@ class ShapeContext(CallScoped):
     rank reads as that of a scalar: ONNX Runtime does not distinguish them here.
     """
 
-    __slots__ = ("_certain", "_declared", "op_type")
+    __slots__ = ("_certain", "_declared", "_least_inputs", "op_type")
 
     op_type: str
     """The operator's name."""
 
-    def __init__(self, pointer: Any, op_type: str, declared: Mapping[str, Attribute], certain: int) -> None:
+    def __init__(
+        self, pointer: Any, op_type: str, declared: Mapping[str, Attribute], least_inputs: int, certain: int
+    ) -> None:
         self._begin(pointer)
         self._declared = declared
+        self._least_inputs = least_inputs
         self._certain = certain
         self.op_type = op_type
 
     @property
     def input_count(self) -> int:
-        """How many inputs the node has."""
+        """How many inputs the node has, without the last ones if it leaves them out."""
         return int(status.fetch(api().ShapeInferContext_GetInputCount, "size_t", self._opened()))
 
     def input(self, index: int) -> tuple[ElementType, tuple[Dim, ...] | None]:
         """An input's element type and shape; UNDEFINED and None where the input is unknown or absent."""
         count = self.input_count
         if integer(index, "input") >= count:
+            if index < self._least_inputs:
+                return ElementType.UNDEFINED, None
             raise OutOfRangeError(f"{self.op_type} has no input {index} here: there are {count}")
         info = status.make(
             api().ShapeInferContext_GetInputTypeShape, "OrtTensorTypeAndShapeInfo", self._opened(), index
