@@ -49,6 +49,12 @@ def mapping(entries: Mapping[Any, Any], key_type: Any, value_type: Any, subject:
         raise ArgumentError(f"{subject}: an empty dict needs a key_type and a value_type")
     keys = _column([key for key, _ in items], key_type, KEYS, f"{subject}, keys")
     values = _column([value for _, value in items], value_type, VALUES, f"{subject}, values")
+    seen = set()
+    for key, _ in items:
+        name = key.decode() if isinstance(key, bytes) else key
+        if name in seen:
+            raise ArgumentError(f"{subject}, keys: {shown(key)} occurs twice: a str and bytes may be the same string")
+        seen.add(name)
     # ORT copies both.
     return _make(ValueKind.MAP, [keys._open(), values._open()], [], subject)
 
