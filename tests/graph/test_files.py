@@ -1,6 +1,7 @@
 """Graphs saved to files."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import zrt
 from tests.graph.conftest import QUIET
-from zrt.errors import ModelError
+from zrt.errors import ArgumentError, ModelError
 
 FEEDS = {"x": np.ones((1, 4), np.float32)}
 
@@ -51,6 +52,20 @@ def test_saving_again_replaces_both_files(three_layers: Any, tmp_path: Path) -> 
     three_layers().save(path, external_data=True, location="weights", size_threshold=0)
     assert (tmp_path / "weights").stat().st_size == once
     assert sorted(os.listdir(tmp_path)) == ["net.onnx", "weights"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no such names")
+def test_names_that_are_not_utf8(three_layers: Any, tmp_path: Path) -> None:
+    """A model's file may have any name, but the model itself holds the name of the file of weights."""
+    path = os.fsencode(tmp_path) + b"/\xff.onnx"
+    with pytest.raises(ArgumentError, match=r"location: .*UTF-8"):
+        three_layers().save(path, external_data=True)
+    assert not list(tmp_path.iterdir())
+    three_layers().save(path, external_data=True, location="weights")
+    assert zrt.Session(Path(os.fsdecode(path)), QUIET).run(FEEDS)
+    graph = zrt.Graph.from_onnx(Path(os.fsdecode(path)))
+    graph.save(path)
+    assert graph.session(QUIET).run(FEEDS)
 
 
 def test_weights_of_subgraphs_become_external(tmp_path: Path) -> None:

@@ -35,11 +35,12 @@ def save(
     name = os.path.basename(where)
     if not name:
         raise ArgumentError(f"path: {where!r} does not name a file")
-    beside = f"{name}.data" if location is None else text(location, "location").decode()
+    beside = f"{name}.data" if location is None else location
     if not boolean(external_data, "external_data"):
         if location is not None:
             raise ArgumentError(f"location: {location!r} is for external_data=True")
-    elif os.path.basename(beside) != beside or beside in ("", ".", "..", name):
+    # The model names this file, and its strings are UTF-8.
+    elif os.path.basename(text(beside, "location").decode()) != beside or beside in ("", ".", "..", name):
         raise ArgumentError(f"location: {beside!r} is not the name of another file in the model's folder")
     with replacing(where, *([beside] if external_data else []), inputs=inputs) as (model_path, *weights_path):
         try:
