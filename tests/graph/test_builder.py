@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 
 import zrt
 from tests.graph.conftest import QUIET
-from zrt.errors import ArgumentError, DTypeError, ModelError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, Error, ModelError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.graph import MapType, OptionalType, SequenceType, SparseTensorType, TensorType, types
 
 # The type of a map whose keys are floats, which ONNX does not have.
@@ -295,6 +295,15 @@ def test_metadata(graph: zrt.Graph) -> None:
         assert graph.session(QUIET, engine=engine).metadata.opsets == graph.opsets
     assert zrt.Session(graph.to_onnx(), QUIET).metadata == wanted
     assert zrt.Graph.from_onnx(graph.to_bytes()).metadata == wanted
+
+
+def test_refused_description_changes_nothing(graph: zrt.Graph) -> None:
+    graph.describe(producer_name="p", custom_metadata_map={"a": "b"})
+    before = graph.metadata
+    for wrong in ({"version": -1}, {"graph_description": 5}, {"custom_metadata_map": {"c": "d", "e": 5}}):
+        with pytest.raises(Error):
+            graph.describe(**{"producer_name": "q", "description": "d", **wrong})  # type: ignore[arg-type]
+        assert graph.metadata == before
 
 
 def test_graph_may_change_after_its_session(graph: zrt.Graph) -> None:

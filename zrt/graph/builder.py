@@ -180,18 +180,24 @@ class Graph:
         self._root_only("describe")
         self._change()
         model = self._model
-        for subject, message, field, value in (
-            ("producer_name", model, "producer_name", producer_name),
-            ("domain", model, "domain", domain),
-            ("description", model, "doc_string", description),
-            ("graph_description", model.graph, "doc_string", graph_description),
-        ):
-            if value is not None:
-                setattr(message, field, text(value, subject).decode())
-        if version is not None:
-            model.model_version = integer(version, "version", 0, NO_VERSION)
-        if custom_metadata_map is not None:
-            pairs = dict(entries(custom_metadata_map, "custom_metadata_map"))
+        fields = [
+            (message, field, text(value, subject).decode())
+            for subject, message, field, value in (
+                ("producer_name", model, "producer_name", producer_name),
+                ("domain", model, "domain", domain),
+                ("description", model, "doc_string", description),
+                ("graph_description", model.graph, "doc_string", graph_description),
+            )
+            if value is not None
+        ]
+        number = None if version is None else integer(version, "version", 0, NO_VERSION)
+        pairs = None if custom_metadata_map is None else dict(entries(custom_metadata_map, "custom_metadata_map"))
+        # Nothing below raises: all changes are made or none.
+        for message, field, value in fields:
+            setattr(message, field, value)
+        if number is not None:
+            model.model_version = number
+        if pairs is not None:
             del model.metadata_props[:]
             for key, entry in pairs.items():
                 model.metadata_props.add(key=key, value=entry)
