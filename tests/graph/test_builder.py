@@ -306,6 +306,36 @@ def test_refused_description_changes_nothing(graph: zrt.Graph) -> None:
         assert graph.metadata == before
 
 
+def _branch(around: zrt.Graph, levels: int) -> zrt.Graph:
+    """A subgraph with so many levels of If in it."""
+    inner = around.subgraph("branch")
+    if levels:
+        branches = {f"{name}_branch": _branch(inner, levels - 1 if name == "then" else 0) for name in ("then", "else")}
+        inner.output(inner.op("If", around.value("c"), **branches), "float32")
+    else:
+        inner.output(inner.op("Neg", around.value("x")))
+    return inner
+
+
+def test_graphs_nested_too_deep_are_refused(graph: zrt.Graph) -> None:
+    condition = graph.input("c", "bool", ())
+    flat = _branch(graph, 0)
+    graph.output(graph.op("If", condition, then_branch=_branch(graph, 31), else_branch=flat), "float32", ("n", 4))
+    model = graph.to_bytes()
+    assert zrt.Graph.from_onnx(model).to_bytes() == model
+    with pytest.raises(ArgumentError, match=r"op 'If': attribute '\w+': .* protobuf reads 100"):
+        _branch(graph, 32)
+    # A graph and an attribute of the onnx package.
+    proto = onnx.parser.parse_graph("agraph () => (float y) { y = Neg(x) }")
+    for _ in range(32):
+        node = helper.make_node("If", ["c"], ["y"], then_branch=proto)
+        proto = helper.make_graph([node], "g", [], list(proto.output))
+    for message in (proto, node.attribute[0]):
+        with pytest.raises(ArgumentError, match=r"'then_branch': .* protobuf reads 100"):
+            graph.op("If", condition, then_branch=message, else_branch=flat)
+    assert graph.to_bytes() == model
+
+
 def test_graph_may_change_after_its_session(graph: zrt.Graph) -> None:
     graph.output(graph.op("Neg", graph.value("x"), outputs="y"))
     first = graph.session(QUIET)

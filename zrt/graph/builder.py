@@ -517,10 +517,26 @@ class Graph:
             if value is not None:
                 where = f"{subject}: attribute {name!r}"
                 kind = schemas.kind_of(schema, name)
-                protos.append(attributes.make(name, self._placed(value, where), kind, where))
+                placed = self._placed(value, where)
+                self._check_depth(placed, where)
+                protos.append(attributes.make(name, placed, kind, where))
         if schema is not None:
             schemas.check_required(schema, {proto.name for proto in protos})
         return protos
+
+    def _check_depth(self, value: Any, subject: str) -> None:
+        """Raises an `ArgumentError` for graphs that would lie too deep in the model for protobuf to read it."""
+        own = model_proto.package()
+        # Each graph around a node adds a graph, a node and an attribute.
+        outer = 3 * sum(1 for _ in self._around())
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(each, (own.GraphProto, own.AttributeProto)):
+                deepest = outer + isinstance(each, own.GraphProto) + model_proto.depth(each)
+                if deepest > model_proto.DEEPEST:
+                    raise ArgumentError(
+                        f"{subject}: the model would have {deepest} nested messages, and protobuf reads "
+                        f"{model_proto.DEEPEST}, which are 32 subgraphs in each other"
+                    )
 
     def _placed(self, value: Any, subject: str) -> Any:
         """The protos of a subgraph or a list of them; other values unchanged."""

@@ -16,6 +16,9 @@ from zrt.loading import model_source
 # Checks and shape inference do not read the content of initializers larger than this many bytes.
 LARGEST_LIGHT = 1024
 
+# protobuf reads no message that is nested deeper, in Python and in C++.
+DEEPEST = 100
+
 
 def package() -> Any:
     """The ``onnx`` package, imported at first use."""
@@ -124,6 +127,18 @@ def subgraphs(node: Any) -> Iterator[Any]:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
+
+
+def depth(message: Any) -> int:
+    """How deep the messages in a message are nested; 0 for a message without others."""
+    deepest, waiting = 0, [(message, 0)]
+    while waiting:
+        each, level = waiting.pop()
+        deepest = max(deepest, level)
+        for field, content in each.ListFields():
+            if field.type == field.TYPE_MESSAGE:
+                waiting.extend((inner, level + 1) for inner in (content if hasattr(content, "extend") else [content]))
+    return deepest
 
 
 def tensors(graph: Any) -> Iterator[Any]:
