@@ -128,6 +128,31 @@ def test_external_weights(engine: str, three_layers: Any, tmp_path: Path) -> Non
         np.testing.assert_allclose(zrt.Session(whole, QUIET).run(FEEDS)[0], wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("engine", ["editor", "onnx"])
+def test_external_weights_that_change_during_an_edit(
+    engine: str, replaced: bool, three_layers: Any, tmp_path: Path
+) -> None:
+    """The edit would compute with other weights, or read beyond the end of their file."""
+    path, weights, kept = tmp_path / "model.onnx", tmp_path / "weights", tmp_path / "kept"
+    three_layers().save(path, external_data=True, location="weights", size_threshold=0)
+    edit = zrt.edit(path, QUIET)
+    edit.output(edit.op("Neg", edit.value("logits")))
+    content = weights.read_bytes()
+    if replaced:
+        weights.rename(kept)
+        weights.write_bytes(bytes(len(content)))
+    else:
+        weights.write_bytes(content[:-100])
+    for action in (lambda: edit.finalize(engine=engine), edit.to_onnx, lambda: edit.save(tmp_path / "other.onnx")):
+        with pytest.raises(ModelError, match=r"weights' has changed since the edit began"):
+            action()
+    if replaced:
+        # The edit stays open, and goes on with the file that it began with.
+        kept.rename(weights)
+        assert len(edit.finalize(engine=engine).run(FEEDS)) == 2
+
+
 def test_error_of_onnx_runtime_closes_the_edit(model: bytes) -> None:
     edit = zrt.edit(model, QUIET)
     edit.output(edit.op("Nothing", edit.value("logits"), domain="com.microsoft"), "float32")

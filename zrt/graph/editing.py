@@ -60,6 +60,9 @@ class GraphEdit(Owner, Graph):
         model_proto.in_order(graph)
         self._subject = subject
         self._folder = model_proto.folder_of(external_data_dir, beside)
+        names = model_proto.external_files(proto)
+        # The session reads the model's files of weights once more when the edit is finished: they must stay the same.
+        self._files = {path: _identity(path) for path in (os.path.join(self._folder, name) for name in names)}
         self._options = options
         self._selection = parse(providers)
         self._busy = ffi.new("int *")
@@ -109,6 +112,7 @@ class GraphEdit(Owner, Graph):
 
     def _finalize(self, handle: SessionHandle, wanted: str | None) -> Session:
         self._open()
+        self._check_files()
         model = Graph._finished(self)
         if not model.graph.output:
             raise ModelError(f"graph {self.name!r} has no outputs")
@@ -206,18 +210,33 @@ class GraphEdit(Owner, Graph):
                 self.import_opset(domain, self.opset(domain))
         return super()._opset(domain, subject)
 
+    def _check_files(self) -> None:
+        """Raises a `ModelError` for a file of weights that was written or replaced since the edit began."""
+        for path, before in self._files.items():
+            if _identity(path) != before:
+                raise ModelError(f"{self._subject}: its file of weights {path!r} has changed since the edit began")
+
     def _finished(self) -> Any:
+        self._check_files()
         model = super()._finished()
         model_proto.load_weights(model, self._subject, self._folder, self._borrowed)
         return model
 
     def _read_files(self) -> Iterable[str]:
-        """The files of the model's weights: its session reads them once more when the edit is finished."""
-        names = model_proto.external_files(self._model, self._borrowed)
-        return [os.path.join(self._folder, name) for name in names]
+        return self._files
 
     def __repr__(self) -> str:
         return "GraphEdit(closed)" if self.closed else Graph.__repr__(self)
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    """Numbers that change when a file is replaced or written; () for one that is not there."""
+    try:
+        state = os.stat(path)
+    # A model may name any file, also one with a NUL character.
+    except (OSError, ValueError):
+        return ()
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _by_name(infos: Any) -> dict[str, Any]:

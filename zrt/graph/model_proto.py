@@ -94,11 +94,11 @@ def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str
         raise ModelError(f"{subject}: {error}") from error
 
 
-def external_files(proto: Any, borrowed: Collection[str]) -> set[str]:
-    """The names that a model has for the files of its weights, without those that are borrowed."""
+def external_files(proto: Any) -> set[str]:
+    """The names that a model has for the files of its weights."""
     helper = package().external_data_helper
     outside = (tensor for tensor in tensors(proto.graph) if helper.uses_external_data(tensor))
-    return {helper.ExternalDataInfo(tensor).location for tensor in outside if tensor.name not in borrowed}
+    return {helper.ExternalDataInfo(tensor).location for tensor in outside}
 
 
 def folder_of(external_data_dir: str | os.PathLike[str] | None, beside: str) -> str:
