@@ -140,6 +140,18 @@ class TestInfer:
             else:
                 assert (status, document["outputs"][0]["data"]) == (200, [10 * (index % 4 + 1)])
 
+    def test_inputs_that_contradict_each_other_are_a_bad_request(
+        self, serve: Callable[..., Server], load: Callable[..., zrt.Session]
+    ) -> None:
+        server = serve({"m": load("(float[n, k] a, float[n, k] b) => (float[n, k] y) { y = Add(a, b) }")})
+        tensors = [
+            {"name": name, "datatype": "FP32", "shape": [2, size], "data": [0.0] * 2 * size}
+            for name, size in (("a", 2), ("b", 3))
+        ]
+        answer = server.infer("m", tensors)
+        assert answer.status == 400
+        assert answer.json["error"] == "inputs 'a' and 'b' give the size 'k' two values, 2 and 3"
+
     def test_model_that_fails_is_status_500(
         self, serve: Callable[..., Server], load: Callable[..., zrt.Session]
     ) -> None:

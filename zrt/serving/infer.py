@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
-from zrt.errors import ArgumentError, DTypeError, Error, InvalidArgumentError
+from zrt.errors import ArgumentError, DTypeError, Error, InvalidArgumentError, OrtError
 from zrt.serving import codings
 from zrt.serving.asgi import Receive, Scope, Send
 from zrt.serving.batches import clock
@@ -22,6 +22,7 @@ from zrt.serving.model import ServedModel
 from zrt.serving.parse import InferRequest, parse, timeout
 from zrt.serving.request_error import BAD_REQUEST, FAILED, UNAVAILABLE, RequestError
 from zrt.serving.settings import Settings
+from zrt.values import symbolic_shapes
 
 logger: logging.Logger = logging.getLogger("zrt.serving")
 
@@ -91,7 +92,20 @@ class Infer:
             partial(build, model.name, model.version, model.signature, request),
             None if soonest is None else arrived + soonest,
         )
-        return await _unless_gone(answering, receive)
+        try:
+            return await _unless_gone(answering, receive)
+        except OrtError as error:
+            reason = _contradiction(model, request)
+            if reason is None:
+                raise
+            raise RequestError(BAD_REQUEST, reason) from error
+
+
+def _contradiction(model: ServedModel, request: InferRequest) -> str | None:
+    """The sizes of the request that fit no run of the model; None if its inputs agree."""
+    infos = [info for info in model.signature.inputs.values() if info.name in request.feeds]
+    found = symbolic_shapes.contradictions(infos, [request.feeds[info.name].shape for info in infos])
+    return next((str(each) for each in found if not each.broadcasts), None)
 
 
 async def _unless_gone(answering: Coroutine[Any, Any, Answer], receive: Receive) -> Answer:
