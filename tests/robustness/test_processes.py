@@ -48,6 +48,11 @@ def test_fork_during_runs(fork: Callable[..., str]) -> None:
 
 
 @needs_fork
+def test_fork_in_a_callback(fork: Callable[..., str]) -> None:
+    fork("fork_in_callback.py", 1)
+
+
+@needs_fork
 @pytest.mark.parametrize("use", ["submit", "run_async", "timeout", "error"])
 def test_fork_during_the_first_use(fork: Callable[..., str], use: str) -> None:
     """The child can do the same: the modules that it needs were imported with `zrt.Session`."""

@@ -398,6 +398,8 @@ def _forked() -> None:
     _lock = threading.RLock()
     _queue, _sooner, _expiry, _looks_at = SimpleQueue(), SimpleQueue(), None, math.inf
     _workers.clear()
+    # The run or callback around the fork belongs to the parent.
+    _this_thread.busy = False
     runs = list(_under_way)
     _under_way.clear()
     for run in runs:
