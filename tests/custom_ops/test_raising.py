@@ -157,6 +157,29 @@ def test_arrays_of_an_exception_become_copies() -> None:
         assert np.array_equal(array, expected)
 
 
+def test_arrays_of_an_odd_exception_become_copies(capfd: pytest.CaptureFixture[str]) -> None:
+    class OddError(Exception):
+        args = property(lambda self: 1 / 0)  # type: ignore[assignment]
+        __dict__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
+
+        def add_note(self, note: str) -> None:
+            raise KeyError
+
+    part: list[Any] = []
+
+    class Telling(Op):
+        def work(self, context: KernelContext) -> None:
+            part[:] = [context.inputs[0][1:]]
+            raise OddError(tuple(part))
+
+    feed = X.copy()
+    with caused_by(OddError):
+        load(ONE, Telling()).run([feed])
+    feed[:] = -1
+    assert np.array_equal(part[0], X[1:])
+    assert not capfd.readouterr().err
+
+
 def test_note_names_views_kept_elsewhere() -> None:
     kept: list[Any] = []
 

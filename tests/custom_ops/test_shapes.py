@@ -82,7 +82,8 @@ def test_invalid_calls_are_refused() -> None:
     raising(OutOfRangeError, lambda context: context.input(1))
     raising(DTypeError, lambda context: context.input("x"))
     raising(ArgumentError, lambda context: context.set_output(0, (-1,), "float32"))
-    raising(DTypeError, lambda context: context.set_output(0, 5, "float32"))
+    for shape in (5, "ab", {4}, {4: 1}):
+        raising(DTypeError, lambda context, shape=shape: context.set_output(0, shape, "float32"))
     raising(DTypeError, lambda context: context.set_output(0, (1.5,), "float32"))
     raising(DTypeError, lambda context: context.set_output(0, (1,), "nothing"))
     raising(UnsupportedError, lambda context: context.set_output(0, (1,), "complex64"))

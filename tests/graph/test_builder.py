@@ -14,7 +14,16 @@ from onnx import helper, numpy_helper
 
 import zrt
 from tests.graph.conftest import QUIET
-from zrt.errors import ArgumentError, DTypeError, Error, ModelError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.errors import (
+    ArgumentError,
+    ClosedError,
+    DTypeError,
+    Error,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from zrt.graph import MapType, OptionalType, SequenceType, SparseTensorType, TensorType, types
 
 # The type of a map whose keys are floats, which ONNX does not have.
@@ -115,6 +124,24 @@ def test_attributes_are_converted_to_the_schemas_kind(graph: zrt.Graph) -> None:
 def test_element_type_as_an_attribute_has_the_number_of_onnx(graph: zrt.Graph) -> None:
     [attribute] = graph.op("Cast", graph.value("x"), to=zrt.ElementType.UINT2).graph.to_onnx().graph.node[0].attribute
     assert attribute.i == zrt.ElementType.UINT2.onnx_code != int(zrt.ElementType.UINT2)
+
+
+def test_attribute_that_is_given_twice_raises(graph: zrt.Graph) -> None:
+    with pytest.raises(ArgumentError, match="op 'Softmax': attribute 'axis' is given twice"):
+        graph.op("Softmax", graph.value("x"), attributes={"axis": 0}, axis=1)
+    graph.import_opset("my.ops", 1)
+    for name in ("", "a\0", "\ud800"):
+        with pytest.raises(ArgumentError, match="op 'Any': attributes: "):
+            graph.op("Any", graph.value("x"), domain="my.ops", **{name: 1})
+
+
+def test_initializer_that_is_no_tensor_is_named(graph: zrt.Graph) -> None:
+    closed = zrt.Value.from_array(np.ones(64, np.float32))
+    closed.close()
+    for value, error in ((zrt.Value.from_map({"a": 1}), UnsupportedError), (closed, ClosedError)):
+        for borrow in (False, True):
+            with pytest.raises(error, match="initializer 'm': "):
+                graph.initializer("m", value, borrow=borrow)
 
 
 def test_attributes_without_a_schema_get_their_kind_from_the_value(graph: zrt.Graph) -> None:

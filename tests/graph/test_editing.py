@@ -128,6 +128,15 @@ def test_external_weights(engine: str, three_layers: Any, tmp_path: Path) -> Non
         np.testing.assert_allclose(zrt.Session(whole, QUIET).run(FEEDS)[0], wanted, rtol=1e-5)
 
 
+def test_external_weights_that_are_badly_described(three_layers: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    three_layers().save(path, external_data=True, size_threshold=0)
+    proto = onnx.load(path, load_external_data=False)
+    proto.graph.initializer[0].external_data[1].value = "far"
+    with pytest.raises(Error, match="far"):
+        zrt.edit(proto, QUIET, external_data_dir=tmp_path).to_onnx()
+
+
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("engine", ["editor", "onnx"])
 def test_external_weights_that_change_during_an_edit(

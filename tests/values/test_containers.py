@@ -258,7 +258,7 @@ class TestMaps:
             ({"a": np.inf, "b": -4e38}, (None, "float32"), ArgumentError, r"map, values: -4e\+38"),
             ({"a": None}, (None, None), Exception, "map, values"),
             ({"a": 1}, ("float32", None), UnsupportedError, "map, keys: .* no map of float32"),
-            ({"a": 1, b"a": 2}, (None, None), ArgumentError, "map, keys: b'a' occurs twice"),
+            ({"a": 1, b"a": 2}, (None, None), ArgumentError, "map, keys: 'a' occurs twice"),
         ],
     )
     def test_refused(self, given, types, error, message):

@@ -121,13 +121,14 @@ class CallViews:
         self._detach(error)
         kept = self.end()
         if kept:
-            # `__notes__` may be any object of the caller's.
-            with suppress(TypeError):
+            # The exception's class may have overridden anything.
+            with suppress(Exception):
                 BaseException.add_note(error, str(kept_after([names(*each) for each in kept], call)))
 
     def _detach(self, error: BaseException) -> None:
-        """Makes copies of the views that an exception and those before it refer to, also by lists, tuples and dicts."""
+        """Makes copies of the views that an exception and those before it refer to, also in containers."""
         waiting: list[Any] = [error]
+        found = []
         seen: set[int] = set()
         while waiting:
             each = waiting.pop()
@@ -137,13 +138,13 @@ class CallViews:
             seen.add(id(each))
             if issubclass(kind, np.ndarray):
                 if self._lends(each):
-                    _own(each)
-            elif issubclass(kind, BaseException):
-                waiting += [each.args, each.__dict__, each.__cause__, each.__context__]
-            elif kind is dict:
-                waiting += list(each.values())
-            elif kind in (list, tuple):
-                waiting += list(each)
+                    found.append(each)
+            elif issubclass(kind, (BaseException, list, tuple, set, dict)):
+                # Unlike its attributes, which a class may override, this runs no code of the caller's.
+                waiting += gc.get_referents(each)
+        # A view of a view is found by the other's memory: copy only now.
+        for array in found:
+            _own(array)
 
     def _lends(self, array: Any) -> bool:
         """Whether the array lies over memory of this call."""

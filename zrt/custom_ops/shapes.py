@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,10 +105,9 @@ class ShapeContext(CallScoped):
         info = Handle.make(
             table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
         )
-        try:
-            dims = list(shape)
-        except TypeError:
-            raise wrong_type(f"output {index}", "a shape", shape) from None
+        if isinstance(shape, str) or not isinstance(shape, Sequence):
+            raise wrong_type(f"output {index}", "a shape", shape)
+        dims = list(shape)
         sizes = [_size(dim, index) for dim in dims]
         names = [text(dim, f"output {index}") if isinstance(dim, str) else b"" for dim in dims]
         status.check(table.SetTensorElementType(info.pointer, kind.onnx_code))

@@ -286,7 +286,11 @@ class Graph:
             schemas.check_inputs(schema, names)
         if not isinstance(attributes, Mapping | None):
             raise wrong_type(f"{subject}: attributes", "a dict", attributes)
-        values = {checked(key, f"{subject}: attributes"): value for key, value in (attributes or {}).items()} | more
+        values = {checked(key, f"{subject}: attributes"): value for key, value in (attributes or {}).items()}
+        for key, value in more.items():
+            if checked(key, f"{subject}: attributes") in values:
+                raise ArgumentError(f"{subject}: attribute {key!r} is given twice")
+            values[key] = value
         filled = self._attributes(schema, values, subject)
         node_name = self._names.fresh(op_type) if name is None else checked(name, f"{subject}: name")
         results, single = self._results(schema, outputs, node_name, subject)

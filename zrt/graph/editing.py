@@ -46,6 +46,8 @@ class GraphEdit(Owner, Graph):
     work.
     """
 
+    _files: dict[str, tuple[int, ...]]
+
     def __init__(
         self,
         model: Model,

@@ -98,7 +98,7 @@ def external_files(proto: Any) -> set[str]:
     """The names that a model has for the files of its weights."""
     helper = package().external_data_helper
     outside = (tensor for tensor in tensors(proto.graph) if helper.uses_external_data(tensor))
-    return {helper.ExternalDataInfo(tensor).location for tensor in outside}
+    return {entry.value for tensor in outside for entry in tensor.external_data if entry.key == "location"}
 
 
 def folder_of(external_data_dir: str | os.PathLike[str] | None, beside: str) -> str:

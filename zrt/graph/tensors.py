@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import shown
-from zrt.errors import ArgumentError, DTypeError, ModelError, UnsupportedError
+from zrt._native import status
+from zrt.errors import ArgumentError, DTypeError, Error, ModelError, UnsupportedError
 from zrt.graph.model_proto import package
 from zrt.memory import arrays
 from zrt.types import ElementType
@@ -64,10 +65,13 @@ def copied(source: Any, name: str, subject: str) -> Any:
     """An initializer with a copy of an array, a scalar, a `Value` or an ``onnx.TensorProto``."""
     onnx = package()
     if isinstance(source, Value):
-        if source._tensor() and source.element_type.packed:
-            code = source.element_type.onnx_code
-            return onnx.TensorProto(name=name, data_type=code, dims=source.shape, raw_data=raw_of(source))
-        source = source.numpy()
+        try:
+            if source._tensor() and source.element_type.packed:
+                code = source.element_type.onnx_code
+                return onnx.TensorProto(name=name, data_type=code, dims=source.shape, raw_data=raw_of(source))
+            source = source.numpy()
+        except Error as error:
+            raise status.about(subject, error) from None
     try:
         proto = tensor(source, name)
     except MismatchError as error:
@@ -83,7 +87,11 @@ def copied(source: Any, name: str, subject: str) -> Any:
 def borrowed(source: Any, subject: str) -> Value:
     """The value over the memory to borrow; an error where it cannot be borrowed."""
     value = source if isinstance(source, Value) else Value.from_array(source, subject)
-    if not value._tensor() or not value.memory.is_host:
+    try:
+        value._tensor()
+    except Error as error:
+        raise status.about(subject, error) from None
+    if not value.memory.is_host:
         raise UnsupportedError(f"{subject}: it lies on {value.memory.name}; initializers must be in host memory")
     if value.element_type is ElementType.STRING:
         raise UnsupportedError(f"{subject}: strings cannot be borrowed; copy them")

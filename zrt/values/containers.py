@@ -49,12 +49,11 @@ def mapping(entries: Mapping[Any, Any], key_type: Any, value_type: Any, subject:
         raise ArgumentError(f"{subject}: an empty dict needs a key_type and a value_type")
     keys = _column([key for key, _ in items], key_type, KEYS, f"{subject}, keys")
     values = _column([value for _, value in items], value_type, VALUES, f"{subject}, values")
-    seen = set()
-    for key, _ in items:
-        name = key.decode() if isinstance(key, bytes) else key
-        if name in seen:
-            raise ArgumentError(f"{subject}, keys: {shown(key)} occurs twice: a str and bytes may be the same string")
-        seen.add(name)
+    # ORT's map would keep one of two entries.
+    names = keys.numpy().tolist()
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(f"{subject}, keys: {shown(twice)} occurs twice: a str and bytes may be the same string")
     # ORT copies both.
     return _make(ValueKind.MAP, [keys._open(), values._open()], [], subject)
 
