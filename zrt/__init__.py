@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from zrt.diagnosis.differences import Difference as Difference
     from zrt.diagnosis.report import Check as Check
     from zrt.diagnosis.report import Problem as Problem
+    from zrt.diagnosis.tune import Trial as Trial
+    from zrt.diagnosis.tune import Tuning as Tuning
+    from zrt.diagnosis.tune import tune as tune
     from zrt.environment.cpu_budget import CpuBudget as CpuBudget
     from zrt.environment.devices import EpDevice as EpDevice
     from zrt.environment.devices import HardwareDevice as HardwareDevice
@@ -131,6 +134,7 @@ _NAMES = {
     "diagnosis.diff": ("Diff", "diff"),
     "diagnosis.differences": ("Difference",),
     "diagnosis.report": ("Check", "Problem"),
+    "diagnosis.tune": ("Trial", "tune", "Tuning"),
     "environment.devices": (
         "ep_devices",
         "EpDevice",

@@ -84,6 +84,12 @@ class TestSelfCheck:
         assert len(series["cold"].means) == 7
         assert series["cold"].ratio(series["other"]) == 1.5
 
+    @pytest.mark.parametrize(("most", "rounds"), [(0, 10), (30_000, 16), (1e9, 40)])
+    def test_time_ends_the_rounds_after_the_fewest(self, machine, most, rounds):
+        contenders = machine.contenders(1000, 1000)
+        series = harness.measure(contenders, Plan(40, dict.fromkeys(("c0", "c1"), 1)), most_ns=most)
+        assert {len(each.means) for each in series.values()} == {rounds}
+
     def test_clock_counts_the_calls_of_a_python_contender(self, machine):
         def call(*_: object) -> None:
             machine.now += 250

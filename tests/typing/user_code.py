@@ -339,6 +339,15 @@ def differences(spec: zrt.SessionSpec, image: Array) -> None:
     assert_type(found.worst(3), list[zrt.Difference])
 
 
+def tuning(spec: zrt.SessionSpec, image: Array) -> None:
+    found = zrt.tune(spec, {"image": image}, goal="throughput", seconds=10)
+    assert_type(found, zrt.Tuning)
+    assert_type(found.options, zrt.Options)
+    assert_type(found.trials, tuple[zrt.Trial, ...])
+    assert_type(found.trials[0].ratio, float | None)
+    zrt.tune(spec, [{"image": image}, {"image": image}])
+
+
 def options_in_files() -> None:
     options = zrt.load_options("options.toml")
     assert_type(options, zrt.Options)

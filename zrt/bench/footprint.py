@@ -9,7 +9,7 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -24,6 +24,7 @@ from zrt.errors import Error, ShapeError, ZrtError
 from zrt.lanes.lane_shapes import input_shapes
 from zrt.loading.caller_weights import PrepackedWeights
 from zrt.loading.read_weights import read_weights, trim_heap
+from zrt.loading.session_options import SessionOptions
 from zrt.session.memory_report import MemoryReport, contents_of_model, memory_report, save_apart
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
@@ -50,6 +51,10 @@ class Setting(NamedTuple):
     """"mapped" or "optimized" where it loads a copy of the model whose weights are in a file beside it."""
     shared: bool = False
     """Whether sessions share weights that the caller has read."""
+
+    def applied(self, options: SessionOptions) -> SessionOptions:
+        """The options with this setting."""
+        return replace(options, **self.options, config_entries={**options.config_entries, **self.entries})
 
 
 _NO_PACKING = {SessionConfigKey.DISABLE_PREPACKING: "1"}
@@ -120,17 +125,17 @@ class Footprints:
 
     def measure(self, setting: Setting) -> Footprint:
         """The memory of a process with this setting. Raises the errors of the load and of the runs."""
-        spec, options = self._spec, replace(self._spec.options, **setting.options)
-        options.config_entries = {**options.config_entries, **setting.entries}
+        spec, options = self._spec, setting.applied(self._spec.options)
         if setting.form:
             # The copy has its weights beside it.
             options.trusted_folders = []
-            options.config_entries.pop(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH, None)
+            folder = SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH
+            options.config_entries = {key: entry for key, entry in options.config_entries.items() if key != folder}
         if setting.form == "optimized":
             options.graph_optimization_level = GraphOptimizationLevel.DISABLE_ALL
         model = self.form(setting.form) if setting.form else spec.model
         changed = SessionSpec(model, options, spec.providers)
-        return cast("Footprint", _in_child(_measure, changed, self._inputs, setting.shared))
+        return cast("Footprint", in_child(_measure, changed, self._inputs, setting.shared))
 
     def measure_all(self, budget: int | None = None) -> Iterator[Measured]:
         """The memory with each setting that changes something; with a `budget` up to the first that stays within it.
@@ -158,7 +163,7 @@ class Footprints:
     def form(self, name: str) -> str:
         """The path of the copy of this form. Raises `Error` where it cannot be written."""
         if name not in self._forms:
-            self._forms[name] = _in_child(save_apart, self._spec, self._folder, name == "optimized")
+            self._forms[name] = in_child(save_apart, self._spec, self._folder, name == "optimized")
         return self._forms[name]
 
     def loaded_bytes(self) -> int | None:
@@ -167,6 +172,18 @@ class Footprints:
             contents = contents_of_model(self.form("optimized"))
             return None if contents is None else contents.nbytes
         return None
+
+
+def resident_bytes(spec: SessionSpec, feeds: Sequence[Mapping[str, Any]]) -> int:
+    """The memory of this process after it has run a model on all feeds several times; its peak if that alone is known.
+
+    For `in_child`: the process should have done nothing else.
+    """
+    with spec.load() as session:
+        for _ in range(RUNS):
+            for each in feeds:
+                session.run(each)
+        return machine.resident_bytes()
 
 
 def _measure(spec: SessionSpec, user: UserInputs, shared: bool) -> Footprint:
@@ -214,7 +231,7 @@ def _require_sizes(session: Session, user: UserInputs, fed: Inputs) -> None:
         raise refusal from None
 
 
-def _in_child(function: Callable[..., Any], *arguments: Any) -> Any:
+def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a function, or its error, from a process of its own. `ZrtError` if that ends otherwise."""
     with child.start(PROGRAM) as process:
         try:

@@ -184,10 +184,18 @@ def in_turn(contenders: Sequence[Item], turn: int) -> list[Item]:
 
 
 def _rounds(
-    contenders: Sequence[Contender], rounds: int, visit: Callable[[Contender], None], stage: str, progress: Progress
+    contenders: Sequence[Contender],
+    rounds: int,
+    visit: Callable[[Contender], None],
+    stage: str,
+    progress: Progress,
+    most_ns: float = math.inf,
 ) -> None:
     """Calls `visit` with every contender in each round, in another order each time."""
+    start = clock()
     for turn in range(rounds):
+        if turn >= FEWEST_ROUNDS and clock() - start > most_ns:
+            break
         progress(stage, turn, rounds)
         with without_gc():
             for contender in in_turn(contenders, turn):
@@ -266,8 +274,13 @@ def paced_plan(
     return Plan(runs, dict.fromkeys((contender.key for contender in contenders), 1), cold=True)
 
 
-def measure(contenders: Sequence[Contender], plan: Plan, progress: Progress = ignore_progress) -> dict[str, Series]:
-    """Runs a batch of every contender in each round, or a cold run."""
+def measure(
+    contenders: Sequence[Contender], plan: Plan, progress: Progress = ignore_progress, most_ns: float = math.inf
+) -> dict[str, Series]:
+    """Runs a batch of every contender in each round, or a cold run.
+
+    It ends before the last round of the plan once it has taken `most_ns` nanoseconds and has made 10 rounds.
+    """
     means: dict[str, list[float]] = {contender.key: [] for contender in contenders}
 
     def visit(contender: Contender) -> None:
@@ -278,7 +291,7 @@ def measure(contenders: Sequence[Contender], plan: Plan, progress: Progress = ig
         _settle(contender, runs)
         means[contender.key].append(contender.batch(runs) / runs)
 
-    _rounds(contenders, plan.rounds, visit, "paced calls" if plan.cold else "batches", progress)
+    _rounds(contenders, plan.rounds, visit, "paced calls" if plan.cold else "batches", progress, most_ns)
     return {key: Series(plan.runs[key], tuple(values)) for key, values in means.items()}
 
 

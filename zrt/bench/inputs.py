@@ -77,10 +77,10 @@ class Inputs:
         return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
 
 
-def make_inputs(session: Session, user: UserInputs, overridable: Sequence[ValueInfo] = ()) -> Inputs:
+def make_inputs(session: Session, user: UserInputs, overridable: Sequence[ValueInfo] = (), seed: int = 0) -> Inputs:
     """The user's inputs, and synthetic ones in place of missing ones. Raises `InputError` for what does not fit.
 
-    `overridable` are initializers that may be fed too.
+    `overridable` are initializers that may be fed too. Another `seed` makes other synthetic inputs.
     """
     infos = {info.name: info for info in (*session.inputs, *overridable)}
     for name in (*user.arrays, *user.values):
@@ -97,7 +97,7 @@ def make_inputs(session: Session, user: UserInputs, overridable: Sequence[ValueI
     for name, texts in user.values.items():
         declared = tuple(dim if isinstance(dim, int) else synthetic.FREE_DIMENSION for dim in infos[name].shape or ())
         arrays[name] = _filled(infos[name], texts, shapes.get(name, declared))
-    synthesized = synthetic.make_all(session, shapes)
+    synthesized = synthetic.make_all(session, shapes, seed)
     inputs = Inputs(infos, {}, {})
     for name, info in infos.items():
         kind = type_name(info.element_type)

@@ -70,9 +70,9 @@ def make(element_type: ElementType, shape: Shape, generator: np.random.Generator
     return (np.exp2(noise) if element_type is ElementType.FLOAT8E8M0 else noise).astype(dtype)
 
 
-def make_all(session: Session, wanted: dict[str, Shape]) -> dict[str, np.ndarray[Any, Any]]:
+def make_all(session: Session, wanted: dict[str, Shape], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """An array for each input, of the `wanted` shapes. Raises `AllocationError` if one is too large."""
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed)
     arrays = {}
     for info in session.inputs:
         shape = wanted[info.name]

@@ -1,4 +1,4 @@
-"""Checks of models, and comparisons of two ways to run one."""
+"""Checks of models, comparisons of two ways to run one, and trials of options."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy as np
 import zrt
 from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS
 from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, World, f32
-from zrt.errors import ArgumentError, Error, LibraryError
+from zrt.errors import ArgumentError, Error, LibraryError, UnsupportedError
 
 # A check sets these itself.
 OWN = {"record_placement", "log_severity_level", "optimized_model_filepath", "profile_file_prefix"}
@@ -19,6 +19,10 @@ def spec(w: World) -> zrt.SessionSpec:
 
 def diff(w: World, **arguments: Any) -> zrt.Diff:
     return zrt.diff(spec(w), spec(w), arguments.pop("feeds", w.feeds), **arguments)
+
+
+def tune(w: World, *feeds: Any, **arguments: Any) -> zrt.Tuning:
+    return zrt.tune(spec(w), *feeds, **{"seconds": 1e-6} | arguments)
 
 
 TAKES = [
@@ -70,11 +74,38 @@ SINGLE = {
             "no such file",
         ),
     ],
+    "tune": [
+        *(
+            Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: zrt.tune(wrong, seconds=1e-6), "spec", "SessionSpec")
+            for wrong in (5, None, "model.onnx", b"model")
+        ),
+        *(
+            Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: tune(w, wrong), "feeds", "mapping")
+            for wrong in (5, [], "x", [5], [None], np.zeros((2, 4), np.float32))
+        ),
+        Bad(Kind.UNKNOWN_NAME, lambda w: tune(w, {**w.feeds, "q": w.array}), "'q'", "'x', 'y'"),
+        Bad(Kind.MISSING_INPUT, lambda w: tune(w, [w.feeds, {"x": w.array}]), "'y'", error=ArgumentError),
+        Bad(Kind.WRONG_SHAPE, lambda w: tune(w, {**w.feeds, "x": f32(2, 5)}), "'x'", "[2, 5]"),
+        Bad(Kind.WRONG_DTYPE, lambda w: tune(w, {**w.feeds, "x": np.zeros((2, 4), np.int32)}), "'x'", "int32"),
+        Bad(Kind.WRONG_VALUE, lambda w: tune(w, goal="speed"), "goal", "'speed'", "throughput"),
+        *(
+            Bad(Kind.WRONG_VALUE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds", "number")
+            for wrong in (-1, 0, float("inf"), float("nan"), "1", None, True)
+        ),
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda w: zrt.tune(zrt.SessionSpec(w.model, QUIET, zrt.DevicePolicy.PREFER_CPU)),
+            "spec",
+            "policies",
+            error=UnsupportedError,
+        ),
+        Bad(Kind.MISSING_FILE, lambda w: zrt.tune(zrt.SessionSpec(w.folder / "no.onnx")), "no.onnx", "no such file"),
+    ],
     "Diff.worst": [Bad(Kind.WRONG_TYPE, lambda w: diff(w).worst("1"), "count", "str")],
 }
 
 CANNOT_FAIL = {
-    A_RESULT: "Check.__init__ Problem.__init__ Diff.__init__ Difference.__init__",
+    A_RESULT: "Check.__init__ Problem.__init__ Diff.__init__ Difference.__init__ Trial.__init__ Tuning.__init__",
     A_FACT: "Check.loads Diff.equal Diff.first",
-    NOTHING: "Check.to_dict Diff.to_dict",
+    NOTHING: "Check.to_dict Diff.to_dict Tuning.to_dict Tuning.summary",
 }

@@ -1,0 +1,61 @@
+"""The settings that `zrt.tune` tries, each of one option."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+from zrt._common.config_keys import SessionConfigKey
+from zrt.bench.footprint import Setting
+from zrt.environment.cpu_limits import cpus
+from zrt.loading.session_options import SessionOptions
+from zrt.session.spec import SessionSpec
+
+Goal: TypeAlias = Literal["latency", "p99", "throughput", "memory"]
+
+SPINNING: Final = "spinning"
+# From the level below the default on.
+LEVELS: Final = ("ENABLE_EXTENDED", "ENABLE_BASIC", "DISABLE_ALL")
+
+
+def candidates(given: SessionOptions, goal: Goal) -> list[Setting]:
+    """The settings to try for this goal, the most promising first. Options that the user has set are left out."""
+    usable = cpus()
+    counts = [*(1 << power for power in range(usable.bit_length()) if 1 << power < usable), usable]
+    key = SessionConfigKey.DISABLE_PREPACKING
+    settings = [
+        *(_setting("threads", intra_op_num_threads=count) for count in counts),
+        # Threads that wait have the same memory, whether they spin or sleep.
+        *([] if goal == "memory" else [_setting(SPINNING, intra_op_allow_spinning=False)]),
+        # Both fields, as one excludes the other.
+        _setting("arena", memory="bounded", enable_cpu_mem_arena=True),
+        _setting("arena", enable_cpu_mem_arena=False, memory=None),
+        _setting("memory pattern", enable_mem_pattern=False),
+        _setting("allocator of weights", use_device_allocator_for_initializers=True),
+        *(_setting("optimization", graph_optimization_level=level) for level in LEVELS),
+        Setting("prepacking", f"{key}=1", entries={key: "1"}),
+    ]
+    default = SessionOptions()
+
+    def is_set(setting: Setting) -> bool:
+        changed = any(getattr(given, name) != getattr(default, name) for name in setting.options)
+        return changed or any(entry in given.config_entries for entry in setting.entries)
+
+    return [setting for setting in settings if not is_set(setting)]
+
+
+def _setting(knob: str, **fields: Any) -> Setting:
+    """A setting whose first field says it."""
+    name, value = next(iter(fields.items()))
+    return Setting(knob, f"{name}={value}", fields)
+
+
+def with_options(spec: SessionSpec, options: SessionOptions) -> SessionSpec:
+    """The recipe with other options. Raises `ArgumentError` for options that contradict each other."""
+    return SessionSpec(
+        spec.model,
+        options,
+        spec.providers,
+        external_data_dir=spec.external_data_dir,
+        strict=spec.strict,
+        allow=spec.allow,
+    )
