@@ -20,7 +20,7 @@ from zrt.bench import child, machine
 from zrt.bench.inputs import Inputs, UserInputs, make_inputs
 from zrt.bench.synthetic import InputError
 from zrt.environment.environment import Environment
-from zrt.errors import Error, ShapeError, ZrtError
+from zrt.errors import Error, ShapeError, UnsupportedError, ZrtError
 from zrt.lanes.lane_shapes import input_shapes
 from zrt.loading.caller_weights import PrepackedWeights
 from zrt.loading.read_weights import read_weights, trim_heap
@@ -233,9 +233,13 @@ def _require_sizes(session: Session, user: UserInputs, fed: Inputs) -> None:
 
 def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a function, or its error, from a process of its own. `ZrtError` if that ends otherwise."""
+    try:
+        request = pickle.dumps((function, arguments))
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise UnsupportedError(f"another process measures the memory, and takes arrays only: {error}") from error
     with child.start(PROGRAM) as process:
         try:
-            answer, _ = process.communicate(pickle.dumps((function, arguments)))
+            answer, _ = process.communicate(request)
         except BaseException:
             process.kill()
             raise

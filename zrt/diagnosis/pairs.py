@@ -15,14 +15,14 @@ import numpy as np
 from zrt.bench import footprint, harness
 from zrt.bench.harness import Contender, Latency, Plan, python_contender
 from zrt.bench.lanes import time_together
-from zrt.diagnosis.candidates import Goal
+from zrt.diagnosis.candidates import Goal, with_options
 from zrt.diagnosis.differences import ATOL, RTOL, compare
 from zrt.environment.cpu_limits import cpus
 from zrt.errors import Error, UnsupportedError, ZrtError
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
+from zrt.types import LogSeverity
 from zrt.values import Value
-from zrt.values.type_info import phrase
 
 Feeds: TypeAlias = "Mapping[str, Any]"
 
@@ -103,9 +103,16 @@ class Pairs:
                 return python_contender(key, key, session.run, next(turns))
             return python_contender(key, key, lambda: session.run(next(turns)))
 
+        def slowest(runs: int) -> int:
+            times = []
+            for _ in range(runs):
+                self._in_time()
+                times.append(one.batch(1))
+            return Latency.of(times).percentile(99) * runs
+
         one = caller()
         if self._goal == "p99":
-            return replace(one, batch=lambda runs: Latency.of(one.times(runs)).percentile(99) * runs)
+            return replace(one, batch=slowest)
         if self._goal == "throughput":
             return replace(one, batch=partial(time_together, [caller() for _ in range(self._callers)]))
         return one
@@ -134,7 +141,9 @@ class Pairs:
         Sizes that the model does not run, and those for which there is no time, are left out.
         """
         first = self._parts[0][0]
-        with spec.load() as session:
+        # The model may run on few sizes.
+        quiet = with_options(spec, replace(spec.options, log_severity_level=LogSeverity.FATAL))
+        with quiet.load() as session:
             rows = [info.name for info in session.inputs if info.shape and not isinstance(info.shape[0], int)]
             if not rows or not all(isinstance(feed, np.ndarray) for feed in first.values()):
                 return {}
@@ -143,15 +152,15 @@ class Pairs:
             run_ns = min(_nanoseconds(lambda: session.run(first)) for _ in range(LOOKS))
             left = self._end - clock()
             for size in SIZES:
-                feeds = {**first, **{name: np.resize(first[name], (size, *first[name].shape[1:])) for name in rows}}
                 # Looks, settling and batches.
                 left -= 2 * harness.FEWEST_ROUNDS * max(harness.BATCH_NS, size * run_ns)
                 if left < 0:
                     break
+                feeds = {**first, **{name: np.resize(first[name], (size, *first[name].shape[1:])) for name in rows}}
                 with suppress(Error):
                     session.run(feeds)
                     contenders.append(python_contender(str(size), "", session.run, feeds))
-            if not contenders:
+            if len(contenders) < 2:
                 return {}
             series = harness.measure(contenders, harness.batch_plan(contenders, seconds=0), self._in_time)
         return {int(key): each.median / int(key) for key, each in series.items()}
@@ -184,4 +193,4 @@ def _arrays(name: str, result: Any) -> Iterator[np.ndarray[Any, Any]]:
     elif isinstance(result, (np.ndarray, np.generic, int, float, str)):
         yield np.asarray(result)
     else:
-        raise UnsupportedError(f"output {name!r} is {phrase(result.kind)}: its results cannot be compared")
+        raise UnsupportedError(f"output {name!r}: results of type {type(result).__name__} cannot be compared")
