@@ -211,6 +211,15 @@ class TestCandidates:
         assert threads == counts
 
 
+class TestGroups:
+    @pytest.mark.parametrize(("rounds", "groups"), [(1, 1), (10, 10), (19, 19), (20, 10), (57, 11), (200, 10)])
+    def test_rounds_are_in_groups(self, rounds: int, groups: int) -> None:
+        assert pairs.in_groups([0.5] * rounds) == (0.5,) * groups
+
+    def test_interrupted_rounds_count_little(self) -> None:
+        assert pairs.in_groups([0.9, 0.9, 7.0, 0.9, 0.01] * 10) == (0.9,) * 10
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches that last microseconds: ratios that mean nothing."""

@@ -22,10 +22,8 @@ def candidates(given: SessionOptions, goal: Goal) -> list[Setting]:
     usable = cpus()
     counts = [*(1 << power for power in range(usable.bit_length()) if 1 << power < usable), usable]
     key = SessionConfigKey.DISABLE_PREPACKING
+    threads = [_setting("threads", intra_op_num_threads=count) for count in counts]
     settings = [
-        *(_setting("threads", intra_op_num_threads=count) for count in counts),
-        # Threads that wait have the same memory, whether they spin or sleep.
-        *([] if goal == "memory" else [_setting(SPINNING, intra_op_allow_spinning=False)]),
         # Both fields, as one excludes the other.
         _setting("arena", memory="bounded", enable_cpu_mem_arena=True),
         _setting("arena", enable_cpu_mem_arena=False, memory=None),
@@ -34,6 +32,9 @@ def candidates(given: SessionOptions, goal: Goal) -> list[Setting]:
         *(_setting("optimization", graph_optimization_level=level) for level in LEVELS),
         Setting("prepacking", f"{key}=1", entries={key: "1"}),
     ]
+    # Threads matter little for the memory, and spinning not at all.
+    spinning = _setting(SPINNING, intra_op_allow_spinning=False)
+    settings = [*settings, *threads] if goal == "memory" else [*threads, spinning, *settings]
     default = SessionOptions()
 
     def is_set(setting: Setting) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -27,7 +28,9 @@ from zrt.values import Value
 Feeds: TypeAlias = "Mapping[str, Any]"
 
 # The processes of each recipe for one comparison of memory.
-PROCESSES: Final = 3
+PROCESSES: Final = 2
+# The groups of rounds of a comparison, at least.
+GROUPS: Final = 10
 # The single calls of which a 99th percentile is one.
 CALLS_OF_P99: Final = 100
 PACED_ROUNDS: Final = 40
@@ -48,7 +51,7 @@ class OutOfTimeError(ZrtError):
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """The time or memory of one recipe as a part of the other's, in each round."""
+    """The time or memory of one recipe as a part of the other's, in each group of rounds."""
 
     hot: tuple[float, ...]
     """Of batches with warm caches, or of processes."""
@@ -130,7 +133,7 @@ class Pairs:
     def _ratios(self, contenders: list[Contender], plan: Plan) -> tuple[float, ...]:
         # The plan is for a machine that does nothing else.
         series = harness.measure(contenders, plan, self._in_time, 2e9 * self._seconds)
-        return tuple(mine / its for mine, its in zip(series[ONE].means, series[OTHER].means, strict=True))
+        return in_groups([mine / its for mine, its in zip(series[ONE].means, series[OTHER].means, strict=True)])
 
     def _resident(self, spec: SessionSpec, part: int) -> int:
         return int(footprint.in_child(footprint.resident_bytes, spec, self._parts[part]))
@@ -164,6 +167,13 @@ class Pairs:
                 return {}
             series = harness.measure(contenders, harness.batch_plan(contenders, seconds=0), self._in_time)
         return {int(key): each.median / int(key) for key, each in series.items()}
+
+
+def in_groups(ratios: Sequence[float]) -> tuple[float, ...]:
+    """The medians of groups of rounds that follow each other: a round that another process interrupts counts little."""
+    size = max(1, len(ratios) // GROUPS)
+    starts = range(0, len(ratios) - size + 1, size)
+    return tuple(statistics.median(ratios[start : start + size]) for start in starts)
 
 
 def _nanoseconds(work: Callable[[], object]) -> int:

@@ -24,8 +24,8 @@ from zrt.providers import ProviderLike
 from zrt.providers.selection import DevicePolicy
 from zrt.session.spec import SessionSpec
 
-# A setting wins that takes less than this part of the other's, and less in so many of the rounds.
-CLEARLY, ROUNDS = 0.97, 0.9
+# A setting wins that takes less than this part of the other's, and less in so many of the groups of rounds.
+CLEARLY, NEARLY_ALL = 0.97, 0.9
 # The options by which a load writes files, and how it writes none.
 WRITTEN: Final[dict[str, Any]] = {"optimized_model_filepath": None, "profile_file_prefix": None, "cache": False}
 # Parts of the feeds: one to choose with, one to confirm, and one for the comparison with the given options.
@@ -47,9 +47,9 @@ class Trial:
     """"chosen": it is among the tuned options. "not confirmed": it won where settings are chosen, and not on other
     feeds. "given": no setting, but the given options beside themselves, which shows how exact the measurement is."""
     ratio: float | None = None
-    """Its time or memory as a part of the other's: the median of the rounds, those that confirm where there are any."""
+    """Its time or memory as a part of the other's: the median of groups of rounds."""
     low: float | None = None
-    """The lower quartile of the rounds."""
+    """The lower quartile of the groups."""
     high: float | None = None
     """The upper quartile."""
     paced: float | None = None
@@ -271,7 +271,7 @@ def _with(trial: Trial, found: Ratios, verdict: Verdict, reason: str = "") -> Tr
 
 
 def wins(found: Ratios) -> bool:
-    """Whether a setting is clearly better: in the median, in nearly all rounds, and not slower with empty caches."""
+    """Whether a setting is clearly better: in the median, in nearly all groups, and not slower with empty caches."""
     below = sum(each < 1 for each in found.hot)
     slower = bool(found.paced) and statistics.median(found.paced) > 1 / CLEARLY
-    return statistics.median(found.hot) < CLEARLY and below >= ROUNDS * len(found.hot) and not slower
+    return statistics.median(found.hot) < CLEARLY and below >= NEARLY_ALL * len(found.hot) and not slower
