@@ -29,11 +29,11 @@ Feeds: TypeAlias = "Mapping[str, Any]"
 
 # The processes of each recipe for one comparison of memory.
 PROCESSES: Final = 2
-# The groups of rounds of a comparison, at least.
-GROUPS: Final = 10
+# The groups of rounds of half a comparison, at least.
+GROUPS: Final = 5
 # The single calls of which a 99th percentile is one.
 CALLS_OF_P99: Final = 100
-PACED_ROUNDS: Final = 40
+PACED_ROUNDS: Final = 20
 # The runs of which the shortest says how long a run takes: on a busy machine one may take many times as long.
 LOOKS: Final = 3
 # The rows of the batches that are tried where a model takes any number.
@@ -79,21 +79,15 @@ class Pairs:
         Raises the errors of loads and runs, `DiffersError`, and `OutOfTimeError`.
         """
         specs = {ONE: one, OTHER: other}
-        # A session that is loaded later has other memory: no recipe is always the second.
-        order = list(specs) if part % 2 else list(specs)[::-1]
-        with ExitStack() as stack:
-            sessions = {key: stack.enter_context(specs[key].load()) for key in order}
+        with one.load() as mine, other.load() as its:
             for feeds in self._parts[part]:
                 self._in_time()
-                _require_equal(sessions[ONE], sessions[OTHER], feeds)
-            if self._goal != "memory":
-                return self._times([self._contender(key, sessions[key], part) for key in specs])
-        sizes: dict[str, list[int]] = {ONE: [], OTHER: []}
-        for turn in range(PROCESSES):
-            for key in harness.in_turn(list(specs), turn):
-                self._in_time()
-                sizes[key].append(self._resident(specs[key], part))
-        return Ratios(tuple(mine / its for mine, its in zip(sizes[ONE], sizes[OTHER], strict=True)))
+                _require_equal(mine, its, feeds)
+        if self._goal == "memory":
+            return self._sizes(specs, part)
+        # The session that is loaded later has other memory, and may be faster for that alone: each recipe is it once.
+        first, second = self._times(specs, (OTHER, ONE), part), self._times(specs, (ONE, OTHER), part)
+        return Ratios(first.hot + second.hot, first.paced + second.paced)
 
     def _in_time(self, *_: object) -> None:
         if clock() > self._end:
@@ -120,8 +114,14 @@ class Pairs:
             return replace(one, batch=partial(time_together, [caller() for _ in range(self._callers)]))
         return one
 
-    def _times(self, contenders: list[Contender]) -> Ratios:
-        plan = harness.batch_plan(contenders, seconds=self._seconds)
+    def _times(self, specs: Mapping[str, SessionSpec], order: Sequence[str], part: int) -> Ratios:
+        """Half a comparison, on sessions that are loaded in this order."""
+        with ExitStack() as stack:
+            sessions = {key: stack.enter_context(specs[key].load()) for key in order}
+            return self._batches([self._contender(key, sessions[key], part) for key in specs])
+
+    def _batches(self, contenders: Sequence[Contender]) -> Ratios:
+        plan = harness.batch_plan(contenders, seconds=self._seconds / 2, fewest=GROUPS)
         if self._goal == "p99":
             plan = Plan(plan.rounds, {key: max(runs, CALLS_OF_P99) for key, runs in plan.runs.items()})
         hot = self._ratios(contenders, plan)
@@ -130,13 +130,18 @@ class Pairs:
             return Ratios(hot)
         return Ratios(hot, self._ratios(contenders, harness.paced_plan(contenders, PACED_ROUNDS)))
 
-    def _ratios(self, contenders: list[Contender], plan: Plan) -> tuple[float, ...]:
+    def _ratios(self, contenders: Sequence[Contender], plan: Plan) -> tuple[float, ...]:
         # The plan is for a machine that does nothing else.
-        series = harness.measure(contenders, plan, self._in_time, 2e9 * self._seconds)
+        series = harness.measure(contenders, plan, self._in_time, 1e9 * self._seconds)
         return in_groups([mine / its for mine, its in zip(series[ONE].means, series[OTHER].means, strict=True)])
 
-    def _resident(self, spec: SessionSpec, part: int) -> int:
-        return int(footprint.in_child(footprint.resident_bytes, spec, self._parts[part]))
+    def _sizes(self, specs: Mapping[str, SessionSpec], part: int) -> Ratios:
+        sizes: dict[str, list[int]] = {key: [] for key in specs}
+        for turn in range(PROCESSES):
+            for key in harness.in_turn(list(specs), turn):
+                self._in_time()
+                sizes[key].append(footprint.in_child(footprint.resident_bytes, specs[key], self._parts[part]))
+        return Ratios(tuple(mine / its for mine, its in zip(sizes[ONE], sizes[OTHER], strict=True)))
 
     def time_per_row(self, spec: SessionSpec) -> dict[int, float]:
         """The nanoseconds of a row in batches of several sizes; empty for a model that takes one size only.
