@@ -16,3 +16,25 @@ def test_failing_lane_raises_and_does_not_hang():
     with pytest.raises(ZrtError, match="closed"):
         lanes.measure(several, typical_ns=1000.0, runs=5)
     assert threading.active_count() <= before
+
+
+def test_interrupt_before_all_threads_start_does_not_hang(monkeypatch):
+    submit = lanes.ThreadPoolExecutor.submit
+    started = []
+
+    def interrupted(pool, *arguments):
+        if started:
+            raise KeyboardInterrupt
+        started.append(True)
+        return submit(pool, *arguments)
+
+    monkeypatch.setattr(lanes.ThreadPoolExecutor, "submit", interrupted)
+    ended = threading.Event()
+
+    def run():
+        with pytest.raises(KeyboardInterrupt):
+            lanes.at_once([int, int])
+        ended.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    assert ended.wait(10)

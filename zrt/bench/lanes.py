@@ -66,4 +66,9 @@ def at_once(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
         return task()
 
     with ThreadPoolExecutor(len(tasks)) as pool:
-        return list(pool.map(work, tasks))
+        try:
+            return list(pool.map(work, tasks))
+        except BaseException:
+            # An interrupt may come before all threads are started: the others would wait for them.
+            barrier.abort()
+            raise
