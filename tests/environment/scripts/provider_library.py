@@ -75,6 +75,8 @@ def failed_registration(library):
 
 def interrupted_registration(library):
     """`library` sends Ctrl-C while it is loaded."""
+    # A process of the background may have been started without.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt):
         environment.register_provider_library("mine", library)
     assert environment.provider_libraries == {}
