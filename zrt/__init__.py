@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from zrt.diagnosis.diff import Diff as Diff
     from zrt.diagnosis.diff import diff as diff
     from zrt.diagnosis.differences import Difference as Difference
+    from zrt.diagnosis.recorder import RecordedRun as RecordedRun
+    from zrt.diagnosis.recorder import Recorder as Recorder
+    from zrt.diagnosis.replay import Replay as Replay
+    from zrt.diagnosis.replay import replay as replay
     from zrt.diagnosis.report import Check as Check
     from zrt.diagnosis.report import Problem as Problem
     from zrt.diagnosis.tune import Trial as Trial
@@ -133,6 +137,8 @@ _NAMES = {
     "diagnosis.check": ("check",),
     "diagnosis.diff": ("Diff", "diff"),
     "diagnosis.differences": ("Difference",),
+    "diagnosis.recorder": ("RecordedRun", "Recorder"),
+    "diagnosis.replay": ("Replay", "replay"),
     "diagnosis.report": ("Check", "Problem"),
     "diagnosis.tune": ("Trial", "tune", "Tuning"),
     "environment.devices": (

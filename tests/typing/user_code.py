@@ -339,6 +339,16 @@ def differences(spec: zrt.SessionSpec, image: Array) -> None:
     assert_type(found.worst(3), list[zrt.Difference])
 
 
+def records(session: zrt.Session, image: Array) -> None:
+    with session.record(100, capsules="capsules", slower_than=0.5, times_median=10, feeds=True) as recorder:
+        assert_type(recorder, zrt.Recorder)
+        session.run([image])
+        assert_type(recorder.runs, tuple[zrt.RecordedRun, ...])
+        assert_type(recorder.runs[0].shapes, dict[str, tuple[int, ...]])
+        for capsule in recorder.capsules:
+            assert_type(zrt.replay(capsule, "model.onnx"), zrt.Replay)
+
+
 def tuning(spec: zrt.SessionSpec, image: Array) -> None:
     found = zrt.tune(spec, {"image": image}, goal="throughput", seconds=10)
     assert_type(found, zrt.Tuning)

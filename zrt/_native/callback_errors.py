@@ -106,11 +106,16 @@ def as_callback_error(cause: BaseException, message: str) -> CallbackError:
     return error
 
 
+def without_marks(message: str) -> str:
+    """A message without the numbers of exceptions."""
+    return re.sub(_MARK, "", message)
+
+
 def describe(error: BaseException) -> str:
     """An exception's type and its message, which may be cut short."""
     try:
         # The message of a CallbackError may have a mark, which belongs to another exception.
-        text = re.sub(_MARK, "", str(error))
+        text = without_marks(str(error))
     except Exception:
         text = "its message cannot be read"
     return f"{type(error).__name__}: {text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + ' ...'}"

@@ -41,6 +41,7 @@ class RunTable:
 
 # C code has their addresses: they live to the end of the process.
 _tables: list[RunTable] = []
+_recording: list[RunTable] = []
 _lost: list[RunTable] = []
 
 
@@ -50,6 +51,15 @@ def _table() -> RunTable:
         # Two threads may both get here: their tables are equally good.
         _tables.append(RunTable.of_sessions())
     return _tables[0]
+
+
+def _recording_table() -> RunTable:
+    """The table of those whose runs are recorded (record.h)."""
+    if not _recording:
+        table = RunTable.of_sessions()
+        lib.zrt_record_install(table.pointer)
+        _recording.append(table)
+    return _recording[0]
 
 
 @cache
@@ -82,6 +92,18 @@ class SessionHandle(Handle):
         """Lets forked children run the session too. Call it only for one without threads."""
         self.table = _table_of_children()
 
+    def recorded(self, recorder: Handle) -> Self:
+        """The same session, whose runs `recorder` records, a ``zrt_recorder``. Raises `ForkedError` as `check`."""
+        self.check()
+        held = self.holding(recorder)
+        held.table = _recording_table()
+        return held
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a ``zrt_recorder`` records its runs."""
+        return self.table in _recording
+
     def check(self) -> None:
         """Raises `ForkedError` if the session was made before a fork."""
         if self.table.lost:
@@ -89,11 +111,12 @@ class SessionHandle(Handle):
 
 
 def _in_child() -> None:
-    for table in _tables:
-        table.lost = True
-        lib.zrt_forks_refuse(table.pointer)
-    _lost.extend(_tables)
-    _tables.clear()
+    for tables in (_tables, _recording):
+        for table in tables:
+            table.lost = True
+            lib.zrt_forks_refuse(table.pointer)
+        _lost.extend(tables)
+        tables.clear()
 
 
 os.register_at_fork(after_in_child=_in_child)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from zrt.bench.synthetic import InputError
-from zrt.cli import bench, cache, check, compile, diff, info, inspect, memory, profile, run, score, serve, tune
+from zrt.cli import bench, cache, check, compile, diff, info, inspect, memory, profile, replay, run, score, serve, tune
 from zrt.cli.common import CommandError, Terminated
 from zrt.cli.options import JSON, UsageError, add_options
 from zrt.errors import Error
@@ -25,7 +25,7 @@ INTERRUPTED = 130
 TERMINATED = 143
 NOBODY_READS = 141
 
-COMMANDS = (bench, cache, check, compile, diff, info, inspect, memory, profile, run, score, serve, tune)
+COMMANDS = (bench, cache, check, compile, diff, info, inspect, memory, profile, replay, run, score, serve, tune)
 
 
 def make_parser() -> argparse.ArgumentParser:

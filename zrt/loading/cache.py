@@ -57,7 +57,7 @@ _WITHOUT_EFFECT: dict[str, Any] = {
 _OTHER_WORK = ("custom_op_libraries", "optimized_model_filepath", "profile_file_prefix", "record_placement")
 
 # With such entries ONNX Runtime reads or writes other files, or the graph is for other providers.
-_FOREIGN_ENTRIES = (
+FOREIGN_ENTRIES = (
     "ep.",
     "session.optimized_model_external_initializers",
     "session.use_ort_model",
@@ -178,7 +178,7 @@ def settings_of(options: SessionOptions) -> dict[str, Any]:
         if data.get(name):
             raise NotCached(f"{name}: such a load does more than to make a session, or needs other nodes")
     for key in data.get("config_entries", ()):
-        if key.startswith(_FOREIGN_ENTRIES):
+        if key.startswith(FOREIGN_ENTRIES):
             raise NotCached(f"config_entries[{key!r}]: the entry changes what a load reads or writes")
     if data.get("graph_optimization_level") == GraphOptimizationLevel.DISABLE_ALL.name:
         raise NotCached("graph_optimization_level: the optimizer is off")

@@ -523,6 +523,9 @@ class InferenceSession(Session):
         if _has_no_threads(options):
             # As in the official package, whose users load such a session before they fork.
             session._open().run_in_children()
+        folder = os.environ.get("ZRT_RECORD")
+        # It records for as long as this object keeps it.
+        self._recorder = session.record(capsules=folder) if folder else None
         self._options = own
         self._session = session
         self._providers = selection.names(session)

@@ -33,6 +33,7 @@ from zrt.values.type_info import ValueInfo, read_session
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from zrt.diagnosis.recorder import Recorder
     from zrt.lanes.lane import Lane
     from zrt.lanes.lane_options import LaneOptions
     from zrt.lanes.lane_shapes import ShapesLike
@@ -472,6 +473,28 @@ class Session(Owner):
             session.close()
             raise ModelError(f"tap: the file {path!r} has another model by now")
         return session
+
+    def record(
+        self,
+        keep: int = 1000,
+        *,
+        capsules: str | os.PathLike[str] | None = None,
+        slower_than: float | None = None,
+        times_median: int | None = None,
+        feeds: bool = False,
+    ) -> Recorder:
+        """Records the runs from now on: a `Recorder` keeps the last `keep` of them.
+
+        With a folder for `capsules`, each run that fails leaves a file there with all that is needed to repeat it
+        (`zrt.replay`); so does one that takes longer than `slower_than` seconds, or than `times_median` times the
+        median after 100 runs. The feeds are in it only with `feeds`, as they may be private. The newest 16 capsules of
+        a recorder stay.
+
+        Raises `ArgumentError` if the session is recorded already.
+        """
+        from zrt.diagnosis.recorder import Recorder
+
+        return Recorder(self, keep, capsules, slower_than, times_median, feeds)
 
     def binding(self) -> IoBinding:
         """An empty `IoBinding` of this session."""

@@ -7,7 +7,7 @@ import numpy as np
 import zrt
 from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS
 from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, World, f32
-from zrt.errors import ArgumentError, Error, LibraryError, UnsupportedError
+from zrt.errors import ArgumentError, Error, FileError, LibraryError, UnsupportedError
 
 # A check sets these itself.
 OWN = {"record_placement", "log_severity_level", "optimized_model_filepath", "profile_file_prefix"}
@@ -19,6 +19,10 @@ def spec(w: World) -> zrt.SessionSpec:
 
 def diff(w: World, **arguments: Any) -> zrt.Diff:
     return zrt.diff(spec(w), spec(w), arguments.pop("feeds", w.feeds), **arguments)
+
+
+def record(w: World, **arguments: Any) -> zrt.Recorder:
+    return zrt.Session(w.model, QUIET).record(**arguments)
 
 
 def tune(w: World, *feeds: Any, **arguments: Any) -> zrt.Tuning:
@@ -101,11 +105,37 @@ SINGLE = {
         ),
         Bad(Kind.MISSING_FILE, lambda w: zrt.tune(zrt.SessionSpec(w.folder / "no.onnx")), "no.onnx", "no such file"),
     ],
+    "Session.record": [
+        *(
+            Bad(Kind.WRONG_VALUE, lambda w, bad=bad: record(w, **bad), next(iter(bad)))
+            for bad in (
+                {"keep": 0},
+                {"slower_than": 0, "capsules": "x"},
+                {"slower_than": "1", "capsules": "x"},
+                {"slower_than": float("nan"), "capsules": "x"},
+                {"times_median": 1, "capsules": "x"},
+            )
+        ),
+        Bad(Kind.WRONG_TYPE, lambda w: record(w, feeds=1, capsules="x"), "feeds", "int"),
+        Bad(Kind.WRONG_TYPE, lambda w: record(w, keep="1"), "keep", "str"),
+        Bad(Kind.WRONG_TYPE, lambda w: record(w, capsules=5), "capsules", "int"),
+        Bad(Kind.WRONG_VALUE, lambda w: record(w, feeds=True), "capsules"),
+    ],
+    "replay": [
+        Bad(Kind.MISSING_FILE, lambda w: zrt.replay(w.folder / "no.capsule"), "no.capsule", error=FileError),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.replay(5), "capsule", "int"),
+        Bad(Kind.DIRECTORY, lambda w: zrt.replay(w.folder), "no capsule", error=FileError),
+    ],
     "Diff.worst": [Bad(Kind.WRONG_TYPE, lambda w: diff(w).worst("1"), "count", "str")],
 }
 
+CLOSED_ALONE = {"Recorder": "runs count capsules"}
+
+CLOSABLE = {"Recorder": lambda w: record(w)}
+
 CANNOT_FAIL = {
-    A_RESULT: "Check.__init__ Problem.__init__ Diff.__init__ Difference.__init__ Trial.__init__ Tuning.__init__",
-    A_FACT: "Check.loads Diff.equal Diff.first",
-    NOTHING: "Check.to_dict Diff.to_dict Tuning.to_dict Tuning.summary",
+    A_RESULT: "Check.__init__ Problem.__init__ Diff.__init__ Difference.__init__ Trial.__init__ Tuning.__init__ "
+    "RecordedRun.__init__ Replay.__init__ Recorder.__init__",
+    A_FACT: "Check.loads Diff.equal Diff.first Replay.failed_again",
+    NOTHING: "Replay.to_dict Check.to_dict Diff.to_dict Tuning.to_dict Tuning.summary",
 }

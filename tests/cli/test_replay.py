@@ -1,0 +1,42 @@
+"""``zrt replay``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from tests.support import models
+from zrt.errors import FailError
+
+QUIET = zrt.SessionOptions(log_severity_level="FATAL", intra_op_num_threads=1)
+
+
+@pytest.fixture
+def saved_model(tmp_path: Path) -> Callable[[str, str], Path]:
+    def save(name: str, body: str) -> Path:
+        text = f"(float[n] x, int64[k] s) => {body}"
+        (tmp_path / name).write_bytes(models.parsed(text).SerializeToString())
+        return tmp_path / name
+
+    return save
+
+
+def test_capsule_runs_again(
+    zrt_json: Callable[..., Any],
+    complaint: Callable[..., str],
+    saved_model: Callable[[str, str], Path],
+    tmp_path: Path,
+) -> None:
+    session = zrt.Session(saved_model("m.onnx", "(float[a, b] y) { y = Reshape(x, s) }"), QUIET)
+    with session.record(capsules=tmp_path / "c", feeds=True) as recorder:
+        with pytest.raises(FailError):
+            session.run([np.ones(6, np.float32), np.array([4, 5])])
+        (capsule,) = recorder.capsules
+    document = zrt_json("replay", capsule, status=1)
+    assert (document["failed_again"], document["reason"]) == (True, "it failed")
+    other = saved_model("other.onnx", "(float[n] y, int64[k] t) { y = Neg(x) t = Neg(s) }")
+    assert zrt_json("replay", capsule, "--model", other)["failed_again"] is False
+    assert "no capsule" in complaint("replay", other, status=1)

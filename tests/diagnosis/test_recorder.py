@@ -1,0 +1,309 @@
+"""`Session.record` and `zrt.replay`."""
+
+import gc
+import json
+import logging
+import threading
+import time
+import weakref
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import zrt
+from tests.support import models
+from zrt.diagnosis import capsules as module
+from zrt.errors import ArgumentError, ClosedError, FailError, FileError
+
+QUIET = zrt.SessionOptions(log_severity_level="FATAL", intra_op_num_threads=1)
+TEXT = "(float[n] x, int64[k] s) => (float[a, b] y) { y = Reshape(x, s) }"
+X = np.arange(6, dtype=np.float32)
+GOOD, BAD = [X, np.array([2, 3])], [X, np.array([4, 5])]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "m.onnx"
+    place.write_bytes(models.parsed(TEXT).SerializeToString())
+    return place
+
+
+@pytest.fixture
+def session(path: Path) -> zrt.Session:
+    return zrt.Session(path, QUIET)
+
+
+def fail(session: zrt.Session) -> None:
+    with pytest.raises(FailError):
+        session.run(BAD)
+
+
+def test_runs_are_recorded_in_order(session: zrt.Session) -> None:
+    session.run(GOOD)
+    before = time.monotonic()
+    with session.record() as recorder:
+        session.run(GOOD)
+        fail(session)
+        session.run_values({"x": zrt.Value.from_array(X[:4]), "s": zrt.Value.from_array(np.array([2, 2]))})
+        runs = recorder.runs
+    session.run(GOOD)
+    assert [run.number for run in runs] == [1, 2, 3]
+    assert [run.failed for run in runs] == [False, True, False]
+    assert runs[0].shapes == {"x": (6,), "s": (2,)}
+    assert runs[0].types == {"x": "float32", "s": "int64"}
+    assert runs[2].shapes["x"] == (4,)
+    assert {run.thread for run in runs} == {threading.get_ident()}
+    assert before <= runs[0].began <= runs[1].began <= time.monotonic()
+    assert all(0 < run.seconds < 60 for run in runs)
+
+
+def test_ring_keeps_the_last(session: zrt.Session) -> None:
+    with session.record(5) as recorder:
+        for _ in range(12):
+            session.run(GOOD)
+        assert [run.number for run in recorder.runs] == [8, 9, 10, 11, 12]
+        assert recorder.count == 12
+
+
+def test_lanes_prepared_runs_and_futures_are_seen(session: zrt.Session) -> None:
+    digits = zrt.Session(files("zrt.models") / "digits.onnx", QUIET)
+    image = np.zeros((1, 1, 8, 8), np.float32)
+    with digits.record() as recorder:
+        lane = digits.lane({"image": (1, 1, 8, 8)})
+        trials = recorder.count
+        lane.run()
+        digits.prepare([image]).run()
+        digits.submit([image]).result()
+        assert recorder.count == trials + 3
+        last = recorder.runs[-3:]
+        assert [run.shapes for run in last] == [{}, {"image": (1, 1, 8, 8)}, {"image": (1, 1, 8, 8)}]
+        assert last[2].thread != last[1].thread
+    lane.run()
+    digits.close()
+    lane.run()
+
+
+def test_threads_record_at_once(session: zrt.Session) -> None:
+    with session.record(64) as recorder:
+
+        def work() -> None:
+            for _ in range(200):
+                session.run(GOOD)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            assert all(run.shapes == {"x": (6,), "s": (2,)} for run in recorder.runs)
+        for thread in threads:
+            thread.join()
+        assert recorder.count == 800
+        numbers = [run.number for run in recorder.runs]
+        assert sorted(set(numbers)) == numbers
+        # A thread that stops in the middle of its record may keep a later one from its place.
+        assert len(set(numbers) & set(range(737, 801))) > 50
+
+
+def test_sessions_have_a_recorder_each(path: Path) -> None:
+    first, second = zrt.Session(path, QUIET), zrt.Session(path, QUIET)
+    with first.record() as one, second.record() as other:
+        first.run(GOOD)
+        for _ in range(2):
+            second.run(GOOD)
+        assert (one.count, other.count) == (1, 2)
+        with pytest.raises(ArgumentError, match="is recorded already"):
+            first.record()
+    with first.record() as again:
+        first.run(GOOD)
+        assert again.count == 1
+
+
+def test_closed_objects(session: zrt.Session) -> None:
+    recorder = session.record()
+    recorder.close()
+    recorder.close()
+    for use in (lambda: recorder.runs, lambda: recorder.count, lambda: recorder.capsules):
+        with pytest.raises(ClosedError):
+            use()
+    recorder = session.record()
+    session.close()
+    recorder.close()
+    with pytest.raises(ClosedError):
+        session.record()
+    with pytest.raises(ClosedError):
+        session.run(GOOD)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_session_and_recorder_are_freed(path: Path, tmp_path: Path, closed: bool) -> None:
+    session = zrt.Session(path, QUIET)
+    recorder = session.record(capsules=tmp_path / "capsules", feeds=True)
+    fail(session)
+    if closed:
+        recorder.close()
+    gone = weakref.ref(session), weakref.ref(recorder), weakref.ref(recorder._recorded)
+    del session, recorder
+    gc.collect()
+    assert all(each() is None for each in gone)
+
+
+class TestCapsules:
+    def test_failed_run_can_be_replayed(self, session: zrt.Session, path: Path, tmp_path: Path) -> None:
+        with session.record(capsules=tmp_path / "capsules", feeds=True) as recorder:
+            session.run(GOOD)
+            fail(session)
+            (capsule,) = recorder.capsules
+        found = zrt.replay(capsule)
+        assert (found.failed_again, found.made_up, found.differences) == (True, False, ())
+        assert found.reason == "it failed"
+        assert found.error_then is not None
+        assert "cannot be reshaped" in found.error_then
+        assert found.error_now == found.error_then or "cannot be reshaped" in (found.error_now or "")
+        json.dumps(found.to_dict())
+        about, feeds = module.read(capsule)
+        assert np.array_equal(feeds["x"], X)
+        assert [run["number"] for run in about["before"]] == [1]
+        assert about["fingerprint"] == str(zrt.fingerprint(path))
+
+    def test_feeds_are_kept_only_where_asked(self, session: zrt.Session, tmp_path: Path) -> None:
+        with session.record(capsules=tmp_path / "capsules") as recorder:
+            fail(session)
+            _, feeds = module.read(recorder.capsules[0])
+            assert not feeds
+            assert zrt.replay(recorder.capsules[0]).made_up
+
+    def test_slow_run_leaves_one(self, session: zrt.Session, tmp_path: Path) -> None:
+        with session.record(capsules=tmp_path / "capsules", slower_than=1e-9, feeds=True) as recorder:
+            session.run(GOOD)
+            (capsule,) = recorder.capsules
+        found = zrt.replay(capsule)
+        assert found.reason.startswith("it took")
+        assert (found.error_then, found.error_now, found.failed_again) == (None, None, False)
+        assert found.seconds_now is not None
+
+    def test_run_beyond_the_median_leaves_one(self, tmp_path: Path) -> None:
+        model = models.parsed("(float[n, n] x) => (float[n, n] y) { a = MatMul(x, x) y = MatMul(a, a) }")
+        session = zrt.Session(model, QUIET)
+        with session.record(capsules=tmp_path / "capsules", times_median=50) as recorder:
+            for _ in range(200):
+                session.run([np.zeros((2, 2), np.float32)])
+            # On a busy machine a short run may take many times the median.
+            quick = len(recorder.capsules)
+            session.run([np.zeros((1500, 1500), np.float32)])
+            assert len(recorder.capsules) == min(quick + 1, module.MOST)
+            assert recorder.capsules[-1].endswith("-201.zrt-capsule")
+
+    def test_newest_stay_and_others_files_too(self, session: zrt.Session, tmp_path: Path) -> None:
+        folder = tmp_path / "capsules"
+        folder.mkdir()
+        (folder / "mine.txt").write_text("kept")
+        with session.record(capsules=folder) as recorder:
+            for _ in range(module.MOST + 3):
+                fail(session)
+            assert len(recorder.capsules) == module.MOST
+            assert len(list(folder.iterdir())) == module.MOST + 1
+            assert recorder.capsules[-1].endswith(f"-{module.MOST + 3}.zrt-capsule")
+
+    def test_folder_that_cannot_be_written_costs_the_capsule(
+        self, session: zrt.Session, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        (tmp_path / "file").write_text("")
+        with (
+            session.record(capsules=tmp_path / "file" / "no") as recorder,
+            caplog.at_level(logging.WARNING, "zrt.record"),
+        ):
+            fail(session)
+            assert recorder.capsules == ()
+        assert "a capsule is lost" in caplog.text
+
+    def test_other_model_is_a_difference(self, session: zrt.Session, path: Path, tmp_path: Path) -> None:
+        with session.record(capsules=tmp_path / "capsules", feeds=True) as recorder:
+            fail(session)
+            (capsule,) = recorder.capsules
+        other = models.parsed("(float[n] x, int64[k] s) => (float[n] y, int64[k] t) { y = Neg(x) t = Neg(s) }")
+        found = zrt.replay(capsule, other)
+        assert not found.failed_again
+        assert "fingerprint" in found.differences[-1]
+
+    def test_types_of_ml_dtypes_come_back(self, tmp_path: Path) -> None:
+        path = tmp_path / "b.onnx"
+        path.write_bytes(
+            models.parsed("(bfloat16[n, 2] x) => (float[n, 2] y) { y = Cast <to = 1> (x) }").SerializeToString()
+        )
+        session = zrt.Session(path, QUIET)
+        with session.record(capsules=tmp_path / "c", slower_than=1e-9, feeds=True) as recorder:
+            session.run([np.ones((3, 2), ml_dtypes.bfloat16)])
+            found = zrt.replay(recorder.capsules[0])
+        assert (found.error_now, found.made_up) == (None, False)
+
+    def test_model_from_memory_is_asked_for(self, tmp_path: Path) -> None:
+        model = models.parsed(TEXT)
+        with zrt.Session(model, QUIET) as session, session.record(capsules=tmp_path, feeds=True) as recorder:
+            fail(session)
+            (capsule,) = recorder.capsules
+        with pytest.raises(ArgumentError, match="names no model"):
+            zrt.replay(capsule)
+        assert zrt.replay(capsule, model).failed_again
+
+    @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\3\4"])
+    def test_other_files_are_refused(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "c").write_bytes(content)
+        with pytest.raises(FileError, match="no capsule"):
+            zrt.replay(tmp_path / "c")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"run": None},
+            {"run": {}},
+            {"reason": 5},
+            {"options": 5},
+            {"options": {"no": 1}},
+            {"providers": 5},
+            {"run": {"shapes": {"x": "ab"}, "seconds": 1}},
+            {"run": {"shapes": 5, "seconds": "x"}},
+        ],
+    )
+    def test_odd_capsules_are_refused(self, session: zrt.Session, tmp_path: Path, change: dict[str, Any]) -> None:
+        with session.record(capsules=tmp_path) as recorder:
+            fail(session)
+            about, _ = module.read(recorder.capsules[0])
+        text = np.frombuffer(json.dumps({**about, **change}).encode(), np.uint8)
+        with open(tmp_path / "odd", "wb") as file:
+            np.savez(file, about=text)
+        with pytest.raises(FileError, match="no capsule"):
+            zrt.replay(tmp_path / "odd")
+
+    def test_replay_runs_no_code_and_writes_no_file(self, session: zrt.Session, tmp_path: Path) -> None:
+        with session.record(capsules=tmp_path) as recorder:
+            fail(session)
+            about, _ = module.read(recorder.capsules[0])
+        options = {
+            "custom_op_libraries": ["/nowhere/evil.so"],
+            "optimized_model_filepath": str(tmp_path / "written.onnx"),
+            "profile_file_prefix": str(tmp_path / "written"),
+            "config_entries": {"session.optimized_model_external_initializers_file_name": "written"},
+        }
+        text = np.frombuffer(json.dumps({**about, "options": options}).encode(), np.uint8)
+        with open(tmp_path / "evil", "wb") as file:
+            np.savez(file, about=text)
+        found = zrt.replay(tmp_path / "evil")
+        assert "evil" not in (found.error_now or "")
+        assert not list(tmp_path.glob("written*"))
+
+
+def test_drop_in_records_by_a_variable(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import zrt.onnxruntime as ort
+
+    monkeypatch.setenv("ZRT_RECORD", str(tmp_path / "capsules"))
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(str(path), options)
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.Fail):
+        session.run(None, {"x": X, "s": np.array([4, 5])})
+    (capsule,) = (tmp_path / "capsules").iterdir()
+    assert zrt.replay(capsule).reason == "it failed"

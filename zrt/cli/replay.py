@@ -1,0 +1,32 @@
+"""``zrt replay``: the run of a capsule once more, and what differs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from zrt.cli import common
+from zrt.cli.options import option
+
+SUMMARY = "Run a recorded run that failed or was slow once more, and say what differs."
+
+AGAIN = 1
+
+OPTIONS = (
+    option("capsule", "a file that a recorder wrote", "CAPSULE", Path),
+    option("--model", "the model, in place of the one that the capsule names", "FILE", Path),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt replay``."""
+    from zrt.diagnosis.replay import replay
+
+    page = None if arguments.json else common.open_page()
+    found = replay(arguments.capsule, arguments.model)
+    if page is None:
+        common.print_json(found.to_dict())
+    else:
+        for line in str(found).splitlines():
+            page.line(line)
+    return AGAIN if found.failed_again else 0

@@ -1,0 +1,128 @@
+"""Capsules: files that have all that is needed to repeat a run that failed or was slow."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from zrt._common.files import replacing
+from zrt._native import ffi, status
+from zrt._native.cdata import numbers
+from zrt.bench import machine
+from zrt.errors import Error, FileError
+from zrt.loading.fingerprint import Fingerprint, fingerprint
+from zrt.memory import arrays
+from zrt.session.spec import SessionSpec
+from zrt.types import ElementType, nbytes
+
+if TYPE_CHECKING:
+    from zrt.diagnosis.recorder import RecordedRun
+    from zrt.session.session import Session
+
+# A recorder keeps the newest capsules that it wrote, and the runs before each.
+MOST: Final = 16
+BEFORE: Final = 20
+
+_ABOUT, _FEED = "about", "feed:"
+
+
+@dataclass(slots=True)
+class Capsules:
+    """The capsules of a session in a folder."""
+
+    folder: Path
+    recipe: dict[str, Any]
+    """The arguments of the session as data; of a model from memory and of options that are no data only the words."""
+    feeds: bool
+    """Whether the feeds are kept."""
+    written: list[Path] = field(default_factory=list)
+    _fingerprint: Fingerprint | None = None
+
+    @classmethod
+    def of(cls, session: Session, folder: Path, feeds: bool) -> Capsules:
+        """Of this session. It keeps data only: the session would never be freed."""
+        recipe: dict[str, Any] = {"model": None, "providers": list(session.providers)}
+        if session._recipe is not None:
+            path, options, selection, external = session._recipe
+            recipe |= {"model": path, "external_data_dir": None if external is None else os.fspath(external)}
+            recipe["providers"] = selection.asked()
+            # Options that are no data, such as weights in memory, are left to the caller of a replay.
+            with suppress(Error):
+                recipe["options"] = json.loads(SessionSpec(path, options)._options)
+        return cls(folder, recipe, feeds)
+
+    def write(
+        self,
+        run: RecordedRun,
+        earlier: Sequence[RecordedRun],
+        reason: str,
+        error: str | None,
+        values: Sequence[tuple[str, Any]],
+    ) -> None:
+        """Writes a capsule; `values` are the inputs by name, each an ``OrtValue``. Raises `Error` or `OSError`."""
+        path = self.recipe["model"]
+        if self._fingerprint is None and path is not None:
+            with suppress(Error):
+                self._fingerprint = fingerprint(path, external_data_dir=self.recipe.get("external_data_dir"))
+        about = {
+            "run": asdict(run),
+            "before": [asdict(each) for each in earlier[-BEFORE:]],
+            "reason": reason,
+            "error": error,
+            "time": time.time(),
+            "fingerprint": None if self._fingerprint is None else str(self._fingerprint),
+            "machine": asdict(machine.describe()),
+            "versions": asdict(machine.versions()),
+            **self.recipe,
+        }
+        kept = dict(_content(values)) if self.feeds else {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        target = self.folder / f"{stamp}-{os.getpid()}-{run.number}.zrt-capsule"
+        with replacing(str(target), subject="capsules") as (place,), open(place, "wb") as file:
+            members = {f"{_FEED}{name}": array for name, array in kept.items()}
+            text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+            np.savez(file, **{_ABOUT: text}, **members)  # type: ignore[arg-type]  # of another keyword
+        self.written.append(target)
+        while len(self.written) > MOST:
+            self.written.pop(0).unlink(missing_ok=True)
+
+
+def _content(values: Sequence[tuple[str, Any]]) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """Copies of the tensors of numbers on the host."""
+    found = []
+    for name, value in values:
+        with suppress(Error):
+            description = status.describe(value)
+            kind = ElementType(description.type)
+            shape = numbers(description.dims, description.rank)
+            if not description.plain or kind.packed:
+                continue
+            raw = np.frombuffer(bytes(ffi.buffer(description.data, nbytes(kind, shape))), np.uint8)
+            array = raw.view(kind.dtype).reshape(shape)
+            # A type of ml_dtypes has no name in a file: its bytes, and a replay has the model's types.
+            found.append((name, raw if arrays.is_added(kind.dtype) else array))
+    return found
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, np.ndarray[Any, Any]]]:
+    """What a capsule says, and its feeds. Raises `FileError` for a file that is none."""
+    name = os.fsdecode(path)
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            about = json.loads(archive[_ABOUT].tobytes())
+            feeds = {each.removeprefix(_FEED): archive[each] for each in archive.files if each != _ABOUT}
+        if not (isinstance(about, dict) and isinstance(about["run"], dict) and isinstance(about["reason"], str)):
+            raise ValueError("it has no run")
+    # numpy, zipfile and zlib raise errors of many types for a file of others.
+    except Exception as error:
+        raise FileError(f"{name!r} is no capsule: {error}") from error
+    return about, feeds

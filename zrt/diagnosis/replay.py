@@ -1,0 +1,138 @@
+"""`replay`: runs the run of a capsule again, and says what differs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import path_bytes
+from zrt._common.public import public
+from zrt._native import callback_errors
+from zrt.bench import machine, synthetic
+from zrt.diagnosis import capsules
+from zrt.errors import ArgumentError, Error, FileError
+from zrt.loading.cache import FOREIGN_ENTRIES
+from zrt.loading.fingerprint import fingerprint
+from zrt.loading.model_source import Model
+from zrt.loading.session_options import SessionOptions
+from zrt.memory import arrays
+from zrt.session.session import Session
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The result of `zrt.replay`; `str` says it in a few lines."""
+
+    reason: str
+    """Why the capsule was written."""
+    error_then: str | None
+    """The message of the run that is in the capsule; None if it succeeded."""
+    error_now: str | None
+    """That of the load or the run now."""
+    seconds_then: float
+    seconds_now: float | None
+    """The shortest of three runs now; None if they failed."""
+    made_up: bool
+    """Whether the feeds are made up, of the shapes that were recorded: the capsule has none."""
+    differences: tuple[str, ...]
+    """The differences of library, machine and model between then and now."""
+
+    @property
+    def failed_again(self) -> bool:
+        """Whether the run failed then, and fails now."""
+        return self.error_then is not None and self.error_now is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self) | {"failed_again": self.failed_again}
+
+    def __str__(self) -> str:
+        now = f"failed: {self.error_now}" if self.error_now is not None else f"took {self.seconds_now:.6f} s"
+        then = f"failed: {self.error_then}" if self.error_then is not None else f"took {self.seconds_then:.6f} s"
+        made_up = ["now with feeds that are made up: the capsule has none"] if self.made_up else []
+        return "\n".join([f"then: {then}", f"now: {now}", *made_up, *self.differences])
+
+
+@public
+def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Replay:
+    """Runs the run of a capsule again, with the model, options, providers and feeds that it names.
+
+    `model` takes the place of the model that the capsule names, which may be elsewhere, or have come from memory. Feeds
+    that the capsule does not have are made up, of the shapes that it has. A load or a run that fails is part of the
+    result. Libraries of custom operators and options by which a load writes files are left out, since a capsule may be
+    somebody else's. Raises `FileError` for a file that is no capsule, and `ArgumentError` if it names no model.
+    """
+    path_bytes(capsule, "capsule")
+    about, kept = capsules.read(capsule)
+    source = about.get("model") if model is None else model
+    if source is None:
+        raise ArgumentError(f"{os.fsdecode(capsule)!r} names no model, as that came from memory: give it")
+    try:
+        shapes = {name: tuple(map(int, shape)) for name, shape in about["run"]["shapes"].items()}
+        then, failed = float(about["run"]["seconds"]), about.get("error")
+        options = _harmless(SessionOptions.from_dict(about.get("options") or {}))
+        providers = list(map(str, about.get("providers") or [])) or None
+        folder = about.get("external_data_dir")
+    except (Error, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(f"{os.fsdecode(capsule)!r} is no capsule: {error}") from error
+    differences = [
+        f"{part} then {before[part]}, now {now[part]}"
+        for before, now in (
+            (about.get("machine"), asdict(machine.describe())),
+            (about.get("versions"), asdict(machine.versions())),
+        )
+        if isinstance(before, dict)
+        for part in now
+        if part in before and before[part] != now[part]
+    ]
+    error_now, seconds, made_up = None, None, False
+    try:
+        if about.get("fingerprint") is not None:
+            found = str(fingerprint(source, external_data_dir=folder))
+            if found != about["fingerprint"]:
+                differences.append("the model is another one: its fingerprint differs")
+        with Session(source, options, providers, external_data_dir=folder) as session:
+            feeds = _feeds(session, kept, shapes)
+            made_up = any(name not in kept for name in feeds)
+            times = []
+            for _ in range(3):
+                start = perf_counter()
+                session.run(feeds)
+                times.append(perf_counter() - start)
+            seconds = min(times)
+    except Error as error:
+        error_now = callback_errors.without_marks(str(error))
+    return Replay(about["reason"], failed, error_now, then, seconds, made_up, tuple(differences))
+
+
+def _harmless(options: SessionOptions) -> SessionOptions:
+    """The options without those by which a load writes files or runs code: the capsule may be somebody else's."""
+    entries = {key: value for key, value in options.config_entries.items() if not key.startswith(FOREIGN_ENTRIES)}
+    return replace(
+        options,
+        config_entries=entries,
+        custom_op_libraries=[],
+        trusted_folders=[],
+        optimized_model_filepath=None,
+        profile_file_prefix=None,
+        cache=False,
+    )
+
+
+def _feeds(session: Session, kept: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    known = {info.name: shapes[info.name] for info in session.inputs if info.name in shapes}
+    feeds: dict[str, Any] = {}
+    missing = [info for info in session.inputs if info.name not in kept]
+    made = synthetic.make_all(session, synthetic.input_shapes(session, known or None)) if missing else {}
+    for info in session.inputs:
+        array = kept.get(info.name, made.get(info.name))
+        if info.name in kept and info.is_tensor and arrays.is_added(info.element_type.dtype):
+            array = np.asarray(array).view(info.element_type.dtype).reshape(known.get(info.name, (-1,)))
+        feeds[info.name] = array
+    return feeds
