@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -209,6 +210,21 @@ def test_tunnel_is_refused(classifier):
         answer = connection.recv(1 << 16)
     assert answer.split(b" ")[1] in (b"400", b"404", b"405")
     assert answer.count(b"HTTP/1.1") == 1
+
+
+def test_client_that_resets_its_connection_is_no_error(start):
+    """Answers to requests in a row were written to the closed connection, for which uvloop raises."""
+    process, document = start()
+    body = json.dumps(DIGITS).encode()
+    request = b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    for number in range(24):
+        with connected(document["address"]) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(request * 4)
+            # The server reads the requests, and the reset comes at another moment of their runs each time.
+            time.sleep(number % 4 / 1000)
+    assert ask(document["address"], "/v2/models/digits/infer", DIGITS)["outputs"]
+    assert end(process, signal.SIGTERM) == (0, "")
 
 
 def test_ctrl_c_ends_the_server(start):

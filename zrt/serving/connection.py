@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 # The most bytes of a head, of a chunk's size with its extensions, or of the lines after the last chunk. The parser
 # keeps them all, and copies a long line again for each part that comes.
@@ -17,11 +19,26 @@ class Connection(HttpToolsProtocol):
 
     It is refused (status 400) when its client sends more than `MOST_BYTES` of anything but bodies. A client that offers
     another protocol beside its request (``Upgrade``) gets the answer to the request. The parser takes what follows such
-    an offer for the other protocol: so it reads the head a second time, without the offer.
+    an offer for the other protocol: so it reads the head a second time, without the offer. When the client goes
+    away, each of its requests learns of it: uvicorn tells the last one only.
     """
 
     parser: Any
     _held = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client came."""
+        super().connection_made(transport)
+        # The requests without a whole answer, in their order, and perhaps some before them.
+        self._requests: deque[RequestResponseCycle] = deque()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client went away, or the server closed the connection."""
+        super().connection_lost(exc)
+        for request in self._requests:
+            if not request.response_complete:
+                request.disconnected = True
+            request.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Reads what came; the parser calls the methods below where a part of a request is complete."""
@@ -70,6 +87,9 @@ class Connection(HttpToolsProtocol):
         self._held = 0
         if not self._is_offer():
             super().on_headers_complete()
+            while self._requests and self._requests[0].response_complete:
+                self._requests.popleft()
+            self._requests.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """A part of a body came."""
