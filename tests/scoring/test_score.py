@@ -1,7 +1,7 @@
 """Data sets of numpy's through models; tests/cli/test_score.py has those of pyarrow."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from tests.support.interrupts import on_its_own
 from tests.support.models import parsed
 from zrt.errors import ArgumentError, FileError, MemoryLimitError, ShapeError, UnsupportedError
 from zrt.scoring import parts
+from zrt.scoring.blocks import Chunk
 from zrt.scoring.parts import Parts
 from zrt.scoring.results import Result
 from zrt.scoring.score import score
@@ -56,6 +57,30 @@ def test_results_are_in_order(data: Path, tmp_path: Path, batch: int | str, size
     assert seen == sorted(seen)
     assert seen[-1] == ROWS
     assert sorted(tmp_path.iterdir()) == [data, tmp_path / "results.npz"]
+
+
+@pytest.mark.parametrize("size", [1 << 18, "l"], ids=["fixed", "open"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_chunks_of_wide_rows_are_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: Callable[..., zrt.Session], size: int | str, dtype: Any
+) -> None:
+    """A chunk of 8192 such rows took 8 GiB where their type is converted."""
+    model = load(f"(float[n, {size}] x) => (float[n] y) <int64[1] a = {{1}}> {{ y = ReduceMax <keepdims = 0> (x, a) }}")
+    np.save(tmp_path / "data.npy", np.repeat(np.arange(100, dtype=dtype)[:, None], 1 << 18, axis=1))
+    source, parts = open_source(tmp_path / "data.npy", "npy"), parts_of(tmp_path)
+    chunks, rows = source.chunks, list[int]()
+
+    def spied(*arguments: Any) -> Iterator[Chunk]:
+        for chunk in chunks(*arguments):
+            rows.append(chunk.size)
+            yield chunk
+
+    monkeypatch.setattr(source, "chunks", spied)
+    score(source, Scorer(model, 4), {"x": [""]}, parts, threads=2)
+    parts.finish()
+    with np.load(tmp_path / "results.npz") as columns:
+        assert columns["y"].tolist() == list(range(100))
+    assert rows == [32, 32, 32, 4]
 
 
 def test_error_of_a_run_leaves_complete_parts(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,9 @@ from zrt.scoring.columns import Array, Rows, Wanted, blank, fit, fit_each, match
 from zrt.scoring.results import Result
 from zrt.scoring.scorer import Scorer
 
-# The rows that are read and converted at once.
+# The rows that are read and converted at once: at most so many, and of wide rows about so many bytes.
 CHUNK_ROWS = 8192
+CHUNK_BYTES = 32 << 20
 
 # A thread gets work for about this many seconds at a time: less would cost more than the runs, more would delay the
 # progress and an interrupt.

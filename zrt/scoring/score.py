@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,8 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from zrt.errors import Error
-from zrt.scoring.blocks import CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
+from zrt.scoring.blocks import CHUNK_BYTES, CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
 from zrt.scoring.columns import Array, blank
 from zrt.scoring.parts import Parts
 from zrt.scoring.results import Result
@@ -98,10 +101,30 @@ def score(
     """
     lanes = Lanes(scorer, columns, threads=threads, keep=keep, skip_bad=skip_bad)
     try:
-        chunks = source.chunks(needed(columns, keep), parts.done, CHUNK_ROWS)
+        names = needed(columns, keep)
+        chunks = source.chunks(names, parts.done, _chunk_rows(scorer, source.no_rows(names)))
         gather(lanes.results(chunks), scorer, parts, progress, source.no_rows(keep))
     finally:
         lanes.close()
+
+
+def _chunk_rows(scorer: Scorer, columns: Mapping[str, Any]) -> int:
+    """The rows of a chunk, in whole batches; it depends on the types and shapes alone, so that a later run agrees.
+
+    A size that both the model and the column leave open counts as 1.
+    """
+    widest = max((wanted.dtype.itemsize for wanted in scorer.wanted), default=1)
+    width: int = max(
+        sum(wanted.dtype.itemsize * math.prod(size or 1 for size in wanted.row) for wanted in scorer.wanted),
+        # A chunk of a list column of pyarrow's is at most as large as a part of its file, which its writer has bounded.
+        sum(
+            max(array.dtype.itemsize, widest) * math.prod(array.shape[1:])
+            for array in columns.values()
+            if isinstance(array, np.ndarray)
+        ),
+    )
+    fitting = min(CHUNK_ROWS, CHUNK_BYTES // max(1, width))
+    return max(1, fitting // scorer.batch) * scorer.batch
 
 
 def needed(columns: Mapping[str, Sequence[str]], keep: Sequence[str]) -> list[str]:
