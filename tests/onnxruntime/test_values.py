@@ -331,6 +331,26 @@ def test_dlpack_refuses_what_it_cannot_share(ort, refused) -> None:
             ort.OrtValue.ortvalue_from_shape_and_type([4], code).__dlpack__()
 
 
+@pytest.mark.parametrize("error", [BufferError("no"), KeyError("no"), RuntimeError("no")])
+def test_dlpack_raises_the_error_of_the_other_library(ort, error) -> None:
+    class Thing:
+        def __dlpack__(self, **_: object) -> object:
+            raise error
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    with pytest.raises(type(error)) as caught:
+        ort.OrtValue.from_dlpack(Thing())
+    assert caught.value is error
+
+
+def test_dlpack_refuses_read_only_memory(ort) -> None:
+    """`DLPack` itself does, without the versions that can mark it."""
+    with pytest.raises(BufferError):
+        ort.OrtValue.from_dlpack(np.frombuffer(bytes(8)))
+
+
 @ours
 def test_dlpack_of_a_used_capsule_and_of_anything_else_raises(ort) -> None:
     capsule = np.zeros(2).__dlpack__()

@@ -403,10 +403,10 @@ class OrtValue(NotPickled):
         elif not is_bool_tensor:
             dtype = getattr(data, "dtype", None)
             is_bool_tensor = getattr(dtype, "name", str(dtype)) in ("bool", "bool_", "torch.bool")
-        if not hasattr(type(data), "__dlpack_device__"):
-            data = _Capsule(data.__dlpack__() if hasattr(data, "__dlpack__") else data)
+        # The other library's errors are raised as they are.
+        capsule = data.__dlpack__() if hasattr(data, "__dlpack__") else data
         with errors.as_runtime_error():
-            value = dlpack.from_dlpack(data)
+            value = dlpack.from_dlpack(_Capsule(capsule))
         if is_bool_tensor and value.element_type is ElementType.UINT8 and value.memory.is_host:
             value = Value.from_array(value.numpy().view(np.bool_))
         return OrtValue._of(value)
