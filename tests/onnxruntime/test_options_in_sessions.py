@@ -75,6 +75,19 @@ class TestEffects:
         options.add_free_dimension_override_by_name("n", N)
         assert load(identity("float")).get_inputs()[0].shape == [N]
 
+    @pytest.mark.parametrize("size", [-1, -7, -(2**63)])
+    def test_free_dimension_of_negative_size_stays_free(self, options, load, size) -> None:
+        options.add_free_dimension_override_by_name("n", size)
+        options.add_free_dimension_override_by_denotation("DATA_BATCH", size)
+        session = load(identity("float"))
+        for count in (0, 1, N):
+            assert session.run(None, {"x": np.zeros(count, np.float32)})[0].shape == (count,)
+
+    def test_first_of_several_sizes_is_taken(self, options, load) -> None:
+        for size in (N, N + 1, -1):
+            options.add_free_dimension_override_by_name("n", size)
+        assert load(identity("float")).get_inputs()[0].shape == [N]
+
     @pytest.mark.parametrize("level", [9, -5])
     def test_unknown_log_severity_raises_at_load(self, options, load, level) -> None:
         options.log_severity_level = level

@@ -228,7 +228,8 @@ class SessionOptions(Settings):
 
     def _override(self, sizes: dict[str, int], name: str, size: int) -> None:
         subject = "SessionOptions: a free dimension"
-        sizes[conversions.string(name, subject)] = conversions.integer(size, subject, conversions.INT64)
+        # Of several sizes for a name ONNX Runtime takes the first.
+        sizes.setdefault(conversions.string(name, subject), conversions.integer(size, subject, conversions.INT64))
         self._changed()
 
     def register_custom_ops_library(self, path: str, /) -> None:
@@ -393,8 +394,8 @@ class SessionOptions(Settings):
             **threads,
             graph_optimization_level=zrt.GraphOptimizationLevel(self.graph_optimization_level.value),
             execution_mode=zrt.ExecutionMode(int(self.execution_mode == ExecutionMode.ORT_PARALLEL)),
-            free_dimension_overrides=dict(self._by_name),
-            free_dimension_overrides_by_denotation=dict(self._by_denotation),
+            free_dimension_overrides=_fixed(self._by_name),
+            free_dimension_overrides_by_denotation=_fixed(self._by_denotation),
             logid=self.logid or None,
             profile_file_prefix=self.profile_file_prefix if self.enable_profiling else None,
             optimized_model_filepath=self.optimized_model_filepath or None,
@@ -473,6 +474,11 @@ class RunOptions(Settings):
 
 class SessionObjectInitializer(Wrapper):
     """An object without contents, which `get_session_initializer` returns."""
+
+
+def _fixed(sizes: dict[str, int]) -> dict[str, int]:
+    """Without the negative sizes: ONNX Runtime leaves these dimensions open."""
+    return {name: size for name, size in sizes.items() if size >= 0}
 
 
 def get_session_initializer() -> SessionObjectInitializer:
