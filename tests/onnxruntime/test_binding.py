@@ -273,6 +273,24 @@ def test_cleared_binding_needs_all_anew(session, refused) -> None:
     binding.synchronize_outputs()
 
 
+def test_names_are_texts_or_bytes(ort, session) -> None:
+    binding, z = session.io_binding(), np.zeros_like(ONES)
+    value = ort.OrtValue.ortvalue_from_numpy(ONES)
+    binding.bind_output(b"z", "cpu", 0, np.float32, [4], z.ctypes.data)
+    binding.bind_cpu_input("y", ONES)
+    for bind, *place in (
+        (binding.bind_cpu_input, ONES),
+        (binding.bind_ortvalue_input, value),
+        (binding.bind_input, "cpu", 0, np.float32, [4], ONES.ctypes.data),
+    ):
+        bind(b"x", *place)
+        session.run_with_iobinding(binding)
+        assert z.any()
+        z[...] = 0
+        with pytest.raises((TypeError, ValueError)):
+            bind("\ud800", *place)
+
+
 def test_unknown_names_raise(ort, session, refused) -> None:
     value = ort.OrtValue.ortvalue_from_numpy(ONES)
     binding = session.io_binding()
@@ -283,6 +301,8 @@ def test_unknown_names_raise(ort, session, refused) -> None:
     ):
         with refused(RuntimeError, "nope"):
             bind("nope", *place)
+    with refused(RuntimeError, "nope"):
+        binding.bind_output("nope", "cpu", 0, np.float32, [4], ONES.ctypes.data)
     for bind in (lambda binding: binding.bind_output("nope"), lambda b: b.bind_ortvalue_output("nope", value)):
         binding = bound(session)
         bind(binding)
@@ -407,11 +427,12 @@ def test_wrong_types_raise(ort, state, session) -> None:
 def test_names_of_the_other_side_raise(session) -> None:
     with pytest.raises(RuntimeError, match="z"):
         session.io_binding().bind_cpu_input("z", ONES)
-    for place in ((), ("cpu", 0, np.float32, [4], ONES.ctypes.data)):
-        binding = bound(session)
-        binding.bind_output("x", *place)
-        with pytest.raises(RuntimeError, match="'x'"):
-            session.run_with_iobinding(binding)
+    binding = bound(session)
+    with pytest.raises(RuntimeError, match="'x'"):
+        binding.bind_output("x", "cpu", 0, np.float32, [4], ONES.ctypes.data)
+    binding.bind_output("x")
+    with pytest.raises(RuntimeError, match="'x'"):
+        session.run_with_iobinding(binding)
 
 
 def test_binding_of_the_extension_module(ort, state, session) -> None:

@@ -200,6 +200,8 @@ REFUSED = [
     ("register_custom_ops_library", ("/nowhere/nope.so",), "Fail", f"{NOT_LOADED}nope.so with"),
     ("register_custom_ops_library", (__file__,), "Fail", f"{NOT_LOADED}test_options.py with"),
     ("register_custom_ops_library", (1,), "TypeError", ""),
+    ("add_session_config_entry", ("\ud800", "value"), "TypeError", ""),
+    ("add_session_config_entry", ("key", "\ud800"), "TypeError", ""),
     *(
         ("add_initializer", ("v", wrong), "RuntimeError", "The provided Python object must be an OrtValue")
         for wrong in (np.ones(3), None, 1)

@@ -47,6 +47,10 @@ class TestOrtValues:
             add.run_with_ort_values(["q"], values)
         with pytest.raises(TypeError):
             add.run_with_ort_values(None, values, 1)
+        with pytest.raises(TypeError):
+            add.run_with_ort_values(values, values)
+        # Names of nothing stand for all outputs.
+        assert len(add.run_with_ort_values({}, values)) == 1
 
     def test_absent_optional_has_no_value(self, ort: Any) -> None:
         session = ort.InferenceSession(

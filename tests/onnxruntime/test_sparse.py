@@ -90,6 +90,7 @@ def test_view_of_another_format_raises(ort, cpu, refused) -> None:
         (np.array(["a", "b", "c"], object), DIAGONAL, RuntimeError),
         ([1.0, 2.0], [0, 4], TypeError),
         (VALUES, ["a", "b", "c"], TypeError),
+        (VALUES, [0, 1, 2**70], TypeError),
     ],
 )
 def test_wrong_values_or_indices_raise(ort, cpu, values, indices, error) -> None:

@@ -16,6 +16,8 @@ class AdapterFormat(NotPickled):
     """The content of a LoRA adapter's file, to read and to write."""
 
     def __init__(self, adapter: AdapterFormat | None = None) -> None:
+        if adapter is not None:
+            conversions.instance(adapter, AdapterFormat, "adapter")
         self._versions: dict[str, int] = {"adapter": 0, "model": 0} if adapter is None else adapter._versions
         self._parameters: dict[str, OrtValue] = {} if adapter is None else adapter._parameters
 

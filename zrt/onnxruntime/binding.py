@@ -158,9 +158,10 @@ class IOBinding(NotPickled):
         array = ortvalue._array
         try:
             if array is None or name not in self._direct or bind_array(self._address, self._arrays, name, array):
-                if conversions.string(name, "name") not in self._bound.ports.inputs:
+                text = conversions.string(name, "name")
+                if text not in self._bound.ports.inputs:
                     raise _failed(False, name, "the model has no such input")
-                self._bind_value(name, ortvalue._to_zrt())
+                self._bind_value(text, ortvalue._to_zrt())
             elif self._shapes.get(name) != array.shape:
                 self._shaped(name, array.shape)
         except (Error, TypeError) as error:
@@ -196,7 +197,10 @@ class IOBinding(NotPickled):
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is provided")
         elif not self._bind_memory(True, name, *memory):
             value = self._at_address(device_type, device_id, element_type, shape, buffer_ptr)
-            self._bind_output(conversions.string(name, "name"), value._to_zrt())
+            text = conversions.string(name, "name")
+            if text not in self._bound.ports.outputs:
+                raise _failed(True, name, "the model has no such output")
+            self._bind_output(text, value._to_zrt())
         self._outputs[name] = memory
 
     def _leave_on_host(self, name: Any) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Callable, ItemsView, KeysView, Mapping, ValuesView
 from types import GeneratorType
 from typing import Any, TypeVar
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import shown, wrong_type
+from zrt.errors import DTypeError
 
 Kind = TypeVar("Kind")
 
@@ -43,13 +44,14 @@ def boolean(value: Any, subject: str) -> bool:
 
 def string(value: Any, subject: str) -> str:
     """A text, which may be given as UTF-8 in bytes."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, (bytes, bytearray)):
-        try:
+    try:
+        if isinstance(value, str):
+            # One with half of a character cannot be passed on.
+            return value.encode().decode()
+        if isinstance(value, (bytes, bytearray)):
             return value.decode()
-        except UnicodeDecodeError:
-            pass
+    except (UnicodeEncodeError, UnicodeDecodeError) as error:
+        raise DTypeError(f"{subject}: {shown(value)} is no UTF-8: {error.reason}") from None
     raise wrong_type(subject, "a str", value)
 
 

@@ -309,7 +309,7 @@ class Session:
     ) -> OrtValueVector: ...
     def run_with_ort_values(self, output_names: Any, input_dict_ort_values: Any, run_options: Any = None) -> Any:
         """`run` over an `OrtValue` for each input; returns an `OrtValue` for each output."""
-        if isinstance(output_names, Mapping):
+        if isinstance(output_names, Mapping) and not isinstance(input_dict_ort_values, Mapping):
             # The extension module's order of arguments, and its result.
             return ort.OrtValueVector._of(self.run_with_ort_values(input_dict_ort_values, output_names, run_options))
         self._check_names(input_dict_ort_values)

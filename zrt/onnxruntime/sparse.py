@@ -180,7 +180,7 @@ class SparseTensor(Wrapper):
 def _indices(places: Any, dtype: type[np.signedinteger[Any]], subject: str) -> Array:
     try:
         return np.asarray(places).astype(dtype)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise TypeError(f"{subject}: {error}") from error
 
 
