@@ -101,3 +101,10 @@ class Connection(HttpToolsProtocol):
         self._held = 0
         if not self._is_offer():
             super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """A request was answered."""
+        super().on_response_complete()
+        # uvicorn reads on after each answer, and what it reads may have thousands of requests.
+        if self.pipeline:
+            self.flow.pause_reading()
