@@ -138,6 +138,16 @@ def test_closed_objects(session: zrt.Session) -> None:
         session.run(GOOD)
 
 
+def test_closed_recorder_keeps_no_session(path: Path) -> None:
+    session = zrt.Session(path, QUIET)
+    recorder = session.record()
+    gone = weakref.ref(session._open()), weakref.ref(recorder._open())
+    recorder.close()
+    session.close()
+    gc.collect()
+    assert all(each() is None for each in gone)
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_session_and_recorder_are_freed(path: Path, tmp_path: Path, closed: bool) -> None:
     session = zrt.Session(path, QUIET)
@@ -145,7 +155,7 @@ def test_session_and_recorder_are_freed(path: Path, tmp_path: Path, closed: bool
     fail(session)
     if closed:
         recorder.close()
-    gone = weakref.ref(session), weakref.ref(recorder), weakref.ref(recorder._recorded)
+    gone = weakref.ref(session), weakref.ref(recorder), weakref.ref(session._open())
     del session, recorder
     gc.collect()
     assert all(each() is None for each in gone)

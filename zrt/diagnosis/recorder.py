@@ -15,6 +15,7 @@ from zrt._common.public import not_made, public
 from zrt._native import callback_errors, ffi, lib, status
 from zrt._native.callback_errors import callback
 from zrt._native.cdata import NULL, numbers
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt.diagnosis.capsules import Capsules
 from zrt.errors import AllocationError, ArgumentError
@@ -118,7 +119,9 @@ class Recorder(Owner):
         if keeper is not None:
             keeper.recorder = recorder
         self._capsules = keeper
-        self._session, self._before, self._recorded = session, before, recorded
+        self._session = session
+        self._before: SessionHandle | None = before
+        self._recorded: SessionHandle | None = recorded
         self._handle = handle
         session._handle = recorded
         # Prepared calls have the table of before.
@@ -145,6 +148,8 @@ class Recorder(Owner):
         if not self.closed and self._session._handle is self._recorded:
             self._session._handle = self._before
             self._session._calls = ()
+        # They keep the OrtSession alive.
+        self._before = self._recorded = None
         super().close()
 
     def __repr__(self) -> str:
