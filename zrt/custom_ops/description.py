@@ -53,7 +53,10 @@ class Description:
         # The number of outputs that every node of the operator has.
         self.certain: int = max((i + _least(port) for i, port in enumerate(outputs)), default=0)
         # The number of inputs and of outputs without a variadic one; a node may leave out the last of them.
-        self.single = tuple(sum(not port.variadic for port in ports) for ports in (inputs, outputs))
+        self.single: tuple[int, int] = (
+            sum(not port.variadic for port in inputs),
+            sum(not port.variadic for port in outputs),
+        )
         # The owner of kernels that were made outside of a load.
         self.kernels: set[object] = set()
         python = ffi.new_handle(weakref.ref(self))
