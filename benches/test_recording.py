@@ -15,4 +15,4 @@ def test_run(benchmark: Any, recorded: bool) -> None:
     feeds = {name: np.ones(4, np.float32) for name in session.input_names}
     recorder = session.record() if recorded else None
     benchmark(session.run, feeds)
-    assert (recorder is not None and recorder.count > 1) == recorded
+    assert (recorder is not None and recorder.count > 0) == recorded
