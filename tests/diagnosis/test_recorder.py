@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 import weakref
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,77 @@ def test_sessions_have_a_recorder_each(path: Path) -> None:
         assert again.count == 1
 
 
+def test_lane_of_an_earlier_recorder(tmp_path: Path) -> None:
+    session = zrt.Session(models.parsed("(float[2] x) => (float[2] y) { y = Neg(x) }"), QUIET)
+    first = session.record(10, capsules=tmp_path / "first", slower_than=1e-9)
+    lane = session.lane()
+    lane.run()
+    assert first.capsules
+    first.close()
+    lane.run()
+    assert len(list((tmp_path / "first").iterdir())) == 2
+    with session.record(20) as second:
+        lane.run()
+        session.run([np.zeros(2, np.float32)])
+        assert second.count == 2
+    del first, second
+    gc.collect()
+    for _ in range(3):
+        with session.record(5) as again:
+            lane.run()
+            assert again.count == 1
+
+
+def test_recorders_begin_and_end_while_others_run(path: Path) -> None:
+    sessions = [zrt.Session(path, QUIET) for _ in range(3)]
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def run(session: zrt.Session) -> None:
+        while not stop.is_set():
+            session.run(GOOD)
+
+    def record(session: zrt.Session) -> None:
+        try:
+            for size in range(1, 150):
+                with session.record(size) as recorder:
+                    session.run(GOOD)
+                    assert all(each.shapes == {"x": (6,), "s": (2,)} for each in recorder.runs)
+                    assert recorder.count >= 1
+        except BaseException as error:
+            failures.append(error)
+
+    running = [threading.Thread(target=run, args=[each]) for each in sessions]
+    recording = [threading.Thread(target=record, args=[each]) for each in sessions]
+    for thread in (*running, *recording):
+        thread.start()
+    for thread in recording:
+        thread.join()
+    stop.set()
+    for thread in running:
+        thread.join()
+    assert not failures
+
+
+def test_one_of_several_threads_records(session: zrt.Session) -> None:
+    barrier = threading.Barrier(8)
+    recorders: list[zrt.Recorder] = []
+
+    def record() -> None:
+        barrier.wait()
+        with suppress(ArgumentError):
+            recorders.append(session.record())
+
+    threads = [threading.Thread(target=record) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (recorder,) = recorders
+    session.run(GOOD)
+    assert recorder.count == 1
+
+
 def test_closed_objects(session: zrt.Session) -> None:
     recorder = session.record()
     recorder.close()
@@ -217,6 +289,15 @@ class TestCapsules:
             assert len(recorder.capsules) == module.MOST
             assert len(list(folder.iterdir())) == module.MOST + 1
             assert recorder.capsules[-1].endswith(f"-{module.MOST + 3}.zrt-capsule")
+
+    def test_sessions_may_share_a_folder(self, path: Path, tmp_path: Path) -> None:
+        folder = tmp_path / "capsules"
+        sessions = [zrt.Session(path, QUIET) for _ in range(3)]
+        recorders = [session.record(capsules=folder) for session in sessions]
+        for session in sessions:
+            fail(session)
+        assert len(list(folder.iterdir())) == 3
+        assert len({recorder.capsules for recorder in recorders}) == 3
 
     def test_folder_that_cannot_be_written_costs_the_capsule(
         self, session: zrt.Session, tmp_path: Path, caplog: pytest.LogCaptureFixture

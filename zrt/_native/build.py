@@ -83,7 +83,7 @@ extern "Python+C" {
     int zrt_python_destroy(void *kernel);
     int zrt_python_infer(void *op, OrtShapeInferContext *context);
     int zrt_python_turn(void *python, size_t index);
-    int zrt_run_noted(void *python, const zrt_noted_run *noted);
+    int zrt_run_noted(size_t key, const zrt_noted_run *noted);
 }
 """
 

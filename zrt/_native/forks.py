@@ -92,17 +92,10 @@ class SessionHandle(Handle):
         """Lets forked children run the session too. Call it only for one without threads."""
         self.table = _table_of_children()
 
-    def recorded(self, recorder: Handle) -> Self:
-        """The same session, whose runs `recorder` records, a ``zrt_recorder``. Raises `ForkedError` as `check`."""
+    def let_record(self) -> None:
+        """Lets the runs of all that is made from the session from now on be recorded. Raises `ForkedError`."""
         self.check()
-        held = self.holding(recorder)
-        held.table = _recording_table()
-        return held
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether a ``zrt_recorder`` records its runs."""
-        return self.table in _recording
+        self.table = _recording_table()
 
     def check(self) -> None:
         """Raises `ForkedError` if the session was made before a fork."""

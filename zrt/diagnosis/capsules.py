@@ -39,6 +39,8 @@ class Capsules:
     """The capsules of a session in a folder."""
 
     folder: Path
+    key: int
+    """The number of the recorder in this process, in the names of its files."""
     recipe: dict[str, Any]
     """The arguments of the session as data; of a model from memory and of options that are no data only the words."""
     feeds: bool
@@ -47,7 +49,7 @@ class Capsules:
     _fingerprint: Fingerprint | None = None
 
     @classmethod
-    def of(cls, session: Session, folder: Path, feeds: bool) -> Capsules:
+    def of(cls, session: Session, folder: Path, key: int, feeds: bool) -> Capsules:
         """Of this session. It keeps data only: the session would never be freed."""
         recipe: dict[str, Any] = {"model": None, "providers": list(session.providers)}
         if session._recipe is not None:
@@ -57,7 +59,7 @@ class Capsules:
             # Options that are no data, such as weights in memory, are left to the caller of a replay.
             with suppress(Error):
                 recipe["options"] = json.loads(SessionSpec(path, options)._options)
-        return cls(folder, recipe, feeds)
+        return cls(folder, key, recipe, feeds)
 
     def write(
         self,
@@ -86,7 +88,7 @@ class Capsules:
         kept = dict(_content(values)) if self.feeds else {}
         self.folder.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
-        target = self.folder / f"{stamp}-{os.getpid()}-{run.number}.zrt-capsule"
+        target = self.folder / f"{stamp}-{os.getpid()}-{self.key}-{run.number}.zrt-capsule"
         with replacing(str(target), subject="capsules") as (place,), open(place, "wb") as file:
             members = {f"{_FEED}{name}": array for name, array in kept.items()}
             text = np.frombuffer(json.dumps(about).encode(), np.uint8)
@@ -114,7 +116,7 @@ def _content(values: Sequence[tuple[str, Any]]) -> list[tuple[str, np.ndarray[An
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, np.ndarray[Any, Any]]]:
-    """What a capsule says, and its feeds. Raises `FileError` for a file that is none."""
+    """The description in a capsule, and its feeds. Raises `FileError` for a file that is none."""
     name = os.fsdecode(path)
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:

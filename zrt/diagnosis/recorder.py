@@ -6,19 +6,22 @@ import _thread
 import logging
 import math
 import os
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import finalize
 
 from zrt._common.arguments import boolean, integer, path_bytes, shown
-from zrt._common.public import not_made, public
+from zrt._common.public import public
 from zrt._native import callback_errors, ffi, lib, status
 from zrt._native.callback_errors import callback
-from zrt._native.cdata import NULL, numbers
-from zrt._native.forks import SessionHandle
+from zrt._native.cdata import numbers
 from zrt._native.handle import Handle, Owner
 from zrt.diagnosis.capsules import Capsules
-from zrt.errors import AllocationError, ArgumentError
+from zrt.errors import ArgumentError
 from zrt.types import ElementType
 from zrt.values.type_info import type_name
 
@@ -33,6 +36,12 @@ MOST_RUNS: Final = 1_000_000
 # Smaller numbers in the place of a status are codes of zrt's own.
 CODES: Final = 4096
 NS: Final = 1e9
+
+# The capsules of recorders that write them, by the keys that C has.
+_noting: dict[int, Capsules] = {}
+_keys = count(1)
+# Held while a recorder begins, so that a session has one. A signal handler may begin one meanwhile.
+_starting = threading.RLock()
 
 
 @public
@@ -77,7 +86,7 @@ class Recorder(Owner):
     It sees the runs of the session, and those of the lanes, prepared runs and bindings that are made while it records.
     """
 
-    __slots__ = ("_before", "_capsules", "_recorded", "_session")
+    __slots__ = ("_capsules", "_forget")
 
     def __init__(
         self,
@@ -90,41 +99,29 @@ class Recorder(Owner):
     ) -> None:
         """Users call `Session.record`."""
         self._handle = None
-        try:
-            before = session._open()
-        except AttributeError:
-            raise not_made(self) from None
-        count = integer(keep, "keep", 1, MOST_RUNS)
+        owner = session._open()
+        size = integer(keep, "keep", 1, MOST_RUNS)
         if capsules is None and (slower_than, times_median, feeds) != (None, None, False):
             raise ArgumentError("capsules: name their folder: slower_than, times_median and feeds are about them")
-        slowest = 0 if slower_than is None else _nanoseconds(slower_than)
-        times = 0 if times_median is None else integer(times_median, "times_median", 2)
+        recording = ffi.new("zrt_recording *")
+        recording.slowest = 0 if slower_than is None else _nanoseconds(slower_than)
+        recording.times = 0 if times_median is None else integer(times_median, "times_median", 2)
         boolean(feeds, "feeds")
-        if before.is_recorded:
-            raise ArgumentError("record: this session is recorded already: close its recorder first")
-        keeper = None
-        parents = []
+        self._capsules: Capsules | None = None
+        self._forget: Callable[[], Any] | None = None
         if capsules is not None:
+            recording.key = next(_keys)
             folder = Path(os.fsdecode(path_bytes(capsules, "capsules")))
-            keeper = _Keeper(Capsules.of(session, folder, feeds))
-            parents = [Handle.pin(keeper)]
-        handle = Handle.block("zrt_recorder", parents, lib.zrt_record_end)
-        recorder = handle.pointer
-        recorder.api, recorder.session = before.table.pointer, before.pointer
-        recorder.python = NULL if keeper is None else keeper.python
-        recorder.slowest, recorder.times, recorder.size = slowest, times, count
-        recorded = before.recorded(handle)
-        if lib.zrt_record_begin(recorder):
-            raise AllocationError(f"no memory for the records of {count} runs")
-        if keeper is not None:
-            keeper.recorder = recorder
-        self._capsules = keeper
-        self._session = session
-        self._before: SessionHandle | None = before
-        self._recorded: SessionHandle | None = recorded
-        self._handle = handle
-        session._handle = recorded
-        # Prepared calls have the table of before.
+            self._capsules = _noting[recording.key] = Capsules.of(session, folder, recording.key, feeds)
+            self._forget = finalize(self, _noting.pop, recording.key, None)
+        with _starting:
+            if lib.zrt_record_has(owner.pointer):
+                raise ArgumentError("record: this session is recorded already: close its recorder first")
+            owner.let_record()
+            # The session outlives it: no other one may have its address.
+            begin, arguments = lib.zrt_record_begin, (owner.table.pointer, owner.pointer, size, recording)
+            self._handle = Handle.make(lib.zrt_record_stop, [owner], begin, "zrt_recorder", *arguments)
+        # Prepared calls run by the table of before.
         session._calls = ()
 
     @property
@@ -141,15 +138,12 @@ class Recorder(Owner):
     def capsules(self) -> tuple[str, ...]:
         """The paths of the capsules that are there, the oldest first."""
         self._open()
-        return () if self._capsules is None else tuple(map(str, self._capsules.capsules.written))
+        return () if self._capsules is None else tuple(map(str, self._capsules.written))
 
     def close(self) -> None:
-        """Ends the recording. Lanes that were made while it recorded stay recorded, unseen."""
-        if not self.closed and self._session._handle is self._recorded:
-            self._session._handle = self._before
-            self._session._calls = ()
-        # They keep the OrtSession alive.
-        self._before = self._recorded = None
+        """Ends the recording."""
+        if not self.closed and self._forget is not None:
+            self._forget()
         super().close()
 
     def __repr__(self) -> str:
@@ -165,30 +159,22 @@ def _runs(recorder: Any) -> tuple[RecordedRun, ...]:
     return tuple(sorted(found, key=lambda run: run.number))
 
 
-class _Keeper:
-    """The part of a recorder that C calls: it outlives the recorder for as long as a lane needs it."""
-
-    def __init__(self, capsules: Capsules) -> None:
-        self.capsules = capsules
-        self.recorder: Any = None
-        self.python = ffi.new_handle(self)
-
-    def note(self, noted: Any) -> None:
-        """Writes a capsule of a run that failed or was slow."""
-        run = RecordedRun._read(noted.run)
-        error = None
-        if noted.status:
-            address = int(ffi.cast("uintptr_t", noted.status))
-            ended = "the run was ended from outside"
-            message = status.string(self.recorder.api.GetErrorMessage(noted.status)) if address >= CODES else ended
-            error = callback_errors.without_marks(message)
-        if error is not None:
-            reason = "it failed"
-        else:
-            reason = f"it took {run.seconds:.6f} s; the median is about {noted.median / NS:.6f} s"
-        earlier = [each for each in _runs(self.recorder) if each.number != run.number]
-        values = [(status.string(noted.input_names[index]), noted.inputs[index]) for index in range(noted.input_count)]
-        self.capsules.write(run, earlier, reason, error, values)
+def _note(capsules: Capsules, noted: Any) -> None:
+    """Writes a capsule of a run that failed or was slow."""
+    run = RecordedRun._read(noted.run)
+    error = None
+    if noted.status:
+        address = int(ffi.cast("uintptr_t", noted.status))
+        ended = "the run was ended from outside"
+        message = status.string(noted.recorder.api.GetErrorMessage(noted.status)) if address >= CODES else ended
+        error = callback_errors.without_marks(message)
+    if error is not None:
+        reason = "it failed"
+    else:
+        reason = f"it took {run.seconds:.6f} s; the median is about {noted.median / NS:.6f} s"
+    earlier = [each for each in _runs(noted.recorder) if each.number != run.number]
+    values = [(status.string(noted.input_names[index]), noted.inputs[index]) for index in range(noted.input_count)]
+    capsules.write(run, earlier, reason, error, values)
 
 
 def _nanoseconds(seconds: object) -> int:
@@ -206,6 +192,17 @@ def _lost(kind: type[BaseException], error: BaseException, trace: TracebackType)
 
 
 @callback(_lost)
-def zrt_run_noted(python: Any, noted: Any) -> int:
-    ffi.from_handle(python).note(noted)
+def zrt_run_noted(key: int, noted: Any) -> int:
+    capsules = _noting.get(key)
+    # The recorder may be closed by now.
+    if capsules is not None:
+        _note(capsules, noted)
     return 0
+
+
+def _forked() -> None:
+    global _starting
+    _starting = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include <Python.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "ort.h"
 #include "handle.h"
+#include "code.h"
 #include "lane.h"
 #include "record.h"
 
@@ -16,15 +16,10 @@
 /* In the place of a number while the record is written. */
 #define WRITING UINT64_MAX
 
-/* A recorder by its session. Entries stay, and later recorders use them again: so runs read them without a lock. */
-typedef struct entry {
-    OrtSession *session;
-    zrt_recorder *recorder;
-    struct entry *next;
-} entry;
+/* In the place of a session while a thread takes or frees the recorder; no session has this address. */
+#define CLAIMED ((OrtSession *)1)
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static entry *entries;
+static zrt_recorder *recorders;
 
 /* The functions below ours: ONNX Runtime's or those of the budget. */
 static OrtStatus *(*run_below)(OrtSession *, const OrtRunOptions *, const char *const *, const OrtValue *const *,
@@ -32,13 +27,13 @@ static OrtStatus *(*run_below)(OrtSession *, const OrtRunOptions *, const char *
 static OrtStatus *(*bound_run_below)(OrtSession *, const OrtRunOptions *, const OrtIoBinding *);
 
 /* A Python function. */
-extern int zrt_run_noted(void *python, const zrt_noted_run *noted);
+extern int zrt_run_noted(size_t key, const zrt_noted_run *noted);
 
 static zrt_recorder *recorder_of(const OrtSession *session) {
-    for (entry *each = __atomic_load_n(&entries, __ATOMIC_ACQUIRE); each != NULL; each = each->next)
-        if (__atomic_load_n(&each->session, __ATOMIC_ACQUIRE) == session)
-            return each->recorder;
-    return NULL;
+    zrt_recorder *each = __atomic_load_n(&recorders, __ATOMIC_ACQUIRE);
+    while (each != NULL && __atomic_load_n(&each->session, __ATOMIC_ACQUIRE) != session)
+        each = each->next;
+    return each;
 }
 
 static size_t least(size_t one, size_t other) {
@@ -80,52 +75,63 @@ static void publish(zrt_recorder *recorder, const zrt_recorded_run *run) {
             return;
     } while (!__atomic_compare_exchange_n(&place->number, &before, WRITING, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    memcpy(
-        (char *)place + sizeof place->number, (const char *)run + sizeof run->number, sizeof *run - sizeof run->number);
+    size_t used = offsetof(zrt_recorded_run, inputs) + run->input_count * sizeof *run->inputs;
+    memcpy((char *)place + sizeof run->number, (const char *)run + sizeof run->number, used - sizeof run->number);
     __atomic_store_n(&place->number, run->number, __ATOMIC_RELEASE);
 }
 
-static void keep(zrt_recorder *recorder, uint64_t begun, const OrtStatus *status, const char *const *names,
-    const OrtValue *const *inputs, size_t count) {
+static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const OrtStatus *status,
+    const char *const *names, const OrtValue *const *inputs, size_t count) {
     zrt_recorded_run run;
-    run.took = zrt_clock() - begun;
     run.number = __atomic_add_fetch(&recorder->count, 1, __ATOMIC_RELAXED);
     run.begun = begun;
+    run.took = took;
     run.thread = PyThread_get_thread_ident();
     run.failed = status != NULL;
     run.input_count = least(count, ZRT_RECORDED_INPUTS);
     for (size_t index = 0; index < run.input_count; index++)
         take_input(recorder->api, &run.inputs[index], names[index], inputs[index]);
     publish(recorder, &run);
-    uint64_t median = guess_median(recorder, run.took);
-    if (recorder->python == NULL)
+    uint64_t median = guess_median(recorder, took);
+    const zrt_recording *wanted = &recorder->recording;
+    if (wanted->key == 0)
         return;
-    int slow = recorder->slowest != 0 && run.took > recorder->slowest;
-    slow |= recorder->times != 0 && run.number > SETTLED && run.took / recorder->times > median;
+    int slow = wanted->slowest != 0 && took > wanted->slowest;
+    slow |= wanted->times != 0 && run.number > SETTLED && took / wanted->times > median;
     if (status == NULL && !slow)
         return;
-    zrt_noted_run noted = {&run, status, count, names, inputs, median};
-    zrt_run_noted(recorder->python, &noted);
+    zrt_noted_run noted = {recorder, &run, status, count, names, inputs, median};
+    zrt_run_noted(wanted->key, &noted);
+}
+
+/* Keeps a run that has ended, if its session is recorded. */
+static void record(const OrtSession *session, uint64_t begun, const OrtStatus *status, const char *const *names,
+    const OrtValue *const *inputs, size_t count) {
+    uint64_t took = zrt_clock() - begun;
+    zrt_recorder *recorder = recorder_of(session);
+    if (recorder == NULL)
+        return;
+    /* Nobody takes or frees a recorder with users, and one that was stopped before has another session now. */
+    __atomic_add_fetch(&recorder->users, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&recorder->session, __ATOMIC_SEQ_CST) == session)
+        keep(recorder, begun, took, status, names, inputs, count);
+    __atomic_sub_fetch(&recorder->users, 1, __ATOMIC_SEQ_CST);
 }
 
 static OrtStatus *run(OrtSession *session, const OrtRunOptions *options, const char *const *input_names,
     const OrtValue *const *inputs, size_t input_count, const char *const *output_names, size_t output_count,
     OrtValue **outputs) {
-    zrt_recorder *recorder = recorder_of(session);
     uint64_t begun = zrt_clock();
     OrtStatus *status =
         run_below(session, options, input_names, inputs, input_count, output_names, output_count, outputs);
-    if (recorder != NULL)
-        keep(recorder, begun, status, input_names, inputs, input_count);
+    record(session, begun, status, input_names, inputs, input_count);
     return status;
 }
 
 static OrtStatus *bound_run(OrtSession *session, const OrtRunOptions *options, const OrtIoBinding *binding) {
-    zrt_recorder *recorder = recorder_of(session);
     uint64_t begun = zrt_clock();
     OrtStatus *status = bound_run_below(session, options, binding);
-    if (recorder != NULL)
-        keep(recorder, begun, status, NULL, NULL, 0);
+    record(session, begun, status, NULL, NULL, 0);
     return status;
 }
 
@@ -136,34 +142,61 @@ void zrt_record_install(OrtApi *table) {
     table->RunWithBinding = bound_run;
 }
 
-int zrt_record_begin(zrt_recorder *recorder) {
-    recorder->runs = calloc(recorder->size, sizeof *recorder->runs);
-    if (recorder->runs == NULL)
-        return -1;
-    pthread_mutex_lock(&lock);
-    entry *place = entries;
-    while (place != NULL && place->session != NULL)
-        place = place->next;
-    if (place == NULL && (place = calloc(1, sizeof *place)) != NULL) {
-        place->next = entries;
-        __atomic_store_n(&entries, place, __ATOMIC_RELEASE);
-    }
-    if (place != NULL) {
-        place->recorder = recorder;
-        __atomic_store_n(&place->session, recorder->session, __ATOMIC_RELEASE);
-    }
-    pthread_mutex_unlock(&lock);
-    return place == NULL ? -1 : 0;
+int zrt_record_has(const OrtSession *session) {
+    return recorder_of(session) != NULL;
 }
 
-void zrt_record_end(zrt_recorder *recorder) {
-    pthread_mutex_lock(&lock);
-    for (entry *each = entries; each != NULL; each = each->next)
-        if (each->session != NULL && each->recorder == recorder)
-            __atomic_store_n(&each->session, NULL, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&lock);
-    free(recorder->runs);
-    recorder->runs = NULL;
+/* Takes a free recorder, and frees its ring. Returns whether that succeeded; nobody else changes it then. */
+static int claim(zrt_recorder *recorder) {
+    OrtSession *nobody = NULL;
+    if (!__atomic_compare_exchange_n(&recorder->session, &nobody, CLAIMED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return 0;
+    if (__atomic_load_n(&recorder->users, __ATOMIC_SEQ_CST) == 0) {
+        free(recorder->runs);
+        recorder->runs = NULL;
+        return 1;
+    }
+    __atomic_store_n(&recorder->session, NULL, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+static zrt_recorder *claim_any(void) {
+    zrt_recorder *each = __atomic_load_n(&recorders, __ATOMIC_ACQUIRE);
+    while (each != NULL && !claim(each))
+        each = each->next;
+    if (each != NULL || (each = calloc(1, sizeof *each)) == NULL)
+        return each;
+    each->session = CLAIMED;
+    each->next = __atomic_load_n(&recorders, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&recorders, &each->next, each, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+    return each;
+}
+
+uintptr_t zrt_record_begin(
+    const OrtApi *api, OrtSession *session, size_t size, const zrt_recording *recording, zrt_recorder **place) {
+    zrt_recorder *recorder = claim_any();
+    if (recorder == NULL)
+        return ZRT_NO_MEMORY;
+    recorder->runs = calloc(size, sizeof *recorder->runs);
+    if (recorder->runs == NULL) {
+        __atomic_store_n(&recorder->session, NULL, __ATOMIC_SEQ_CST);
+        return ZRT_NO_MEMORY;
+    }
+    recorder->api = api;
+    recorder->recording = *recording;
+    recorder->size = size;
+    recorder->count = recorder->median = 0;
+    *place = recorder;
+    __atomic_store_n(&recorder->session, session, __ATOMIC_SEQ_CST);
+    return ZRT_OK;
+}
+
+void zrt_record_stop(zrt_recorder *recorder) {
+    __atomic_store_n(&recorder->session, NULL, __ATOMIC_SEQ_CST);
+    /* The ring goes now, or with the next use if a run is writing. */
+    if (claim(recorder))
+        __atomic_store_n(&recorder->session, NULL, __ATOMIC_SEQ_CST);
 }
 
 int zrt_record_read(const zrt_recorder *recorder, size_t index, zrt_recorded_run *copy) {

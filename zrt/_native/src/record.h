@@ -28,8 +28,33 @@ typedef struct zrt_recorded_run {
     zrt_recorded_input inputs[ZRT_RECORDED_INPUTS];
 } zrt_recorded_run;
 
+/* What a recorder does beside its ring: zrt_run_noted gets `key`, 0 for never, for runs that fail, that take more than
+   `slowest` nanoseconds, or more than `times` the median after 100 runs; 0 for no such bound. */
+typedef struct zrt_recording {
+    size_t key;
+    uint64_t slowest;
+    uint64_t times;
+} zrt_recording;
+
+/* A recorder is never freed, and serves another session later: so runs find theirs without a lock, and one that is at
+   its end may still write into it. */
+typedef struct zrt_recorder {
+    /* NULL for one that is free. */
+    OrtSession *session;
+    /* The runs that may be writing. */
+    size_t users;
+    struct zrt_recorder *next;
+    const OrtApi *api;
+    zrt_recording recording;
+    size_t size;
+    zrt_recorded_run *runs;
+    uint64_t count;
+    uint64_t median;
+} zrt_recorder;
+
 /* A run that failed or was slow, for the length of a call of zrt_run_noted. */
 typedef struct zrt_noted_run {
+    const zrt_recorder *recorder;
     const zrt_recorded_run *run;
     const OrtStatus *status;
     size_t input_count;
@@ -39,28 +64,19 @@ typedef struct zrt_noted_run {
     uint64_t median;
 } zrt_noted_run;
 
-typedef struct zrt_recorder {
-    const OrtApi *api;
-    OrtSession *session;
-    /* The object that zrt_run_noted gets, NULL for none. It is told of runs that fail, that take more than `slowest`
-       nanoseconds, or more than `times` the median after 100 runs; 0 for never. */
-    void *python;
-    uint64_t slowest;
-    uint64_t times;
-    size_t size;
-    zrt_recorded_run *runs;
-    uint64_t count;
-    uint64_t median;
-} zrt_recorder;
-
 /* Lets runs by this copy of ONNX Runtime's table be recorded. All copies have the same functions. */
 void zrt_record_install(OrtApi *table);
 
-/* Makes the ring of a recorder whose fields up to `size` are set, and begins. Returns 0, or -1 without memory. */
-int zrt_record_begin(zrt_recorder *recorder);
+/* Whether runs of the session are recorded. */
+int zrt_record_has(const OrtSession *session);
 
-/* Ends what zrt_record_begin began; no run of the session may be under way by the table. */
-void zrt_record_end(zrt_recorder *recorder);
+/* Records the runs of a session, which has no recorder, in a ring of `size` runs. The session must live until
+   zrt_record_stop. Returns a code (code.h). */
+uintptr_t zrt_record_begin(
+    const OrtApi *api, OrtSession *session, size_t size, const zrt_recording *recording, zrt_recorder **recorder);
+
+/* Ends it, also while runs are under way. */
+void zrt_record_stop(zrt_recorder *recorder);
 
 /* Copies a record, if it is whole. Returns whether it is. */
 int zrt_record_read(const zrt_recorder *recorder, size_t index, zrt_recorded_run *copy);
