@@ -305,7 +305,9 @@ class TestDriverFolder:
             for process in started:
                 folder, _ = process.communicate()
                 assert process.returncode == 0
-                assert self.names(folder) == self.DRIVER
+                # The others still run: where two made the same link, ln gives one another name for a moment.
+                assert self.names(folder) >= self.DRIVER
+            assert self.names(folder) == self.DRIVER
 
     def test_links_of_an_earlier_driver_are_replaced(self, host: Path, tmp_path: Path) -> None:
         links = tmp_path / "cache" / "zrt" / "driver"
