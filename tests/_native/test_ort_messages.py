@@ -204,6 +204,8 @@ def test_every_message_of_the_table_is_provoked() -> None:
     [
         (errno.ENOENT, 'open file "a\nb" failed: No such file or directory', NoSuchFileError),
         (errno.EISDIR, 'open file "a" failed: Is a directory', FailError),
+        # This errno is also the code of a canceled load.
+        (errno.ENOMEM, "MemoryMapAdapterFile(const path&) SystemError : 12", FailError),
         (1, "Exiting due to terminate flag being set to true.", TerminatedError),
         (2, "terminate flag", InvalidArgumentError),
         (1, "bad", FailError),

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from zrt._native.thread_start import start_thread
+from zrt.errors import AllocationError
 
 
 class Interrupted(threading.Thread):
@@ -38,12 +39,12 @@ def test_interrupt_of_start_is_raised():
 
 
 def test_refused_thread_raises_also_while_an_interrupt_is_handled():
-    with pytest.raises(RuntimeError, match="can't start new thread"):
+    with pytest.raises(AllocationError, match="can't start new thread"):
         start_thread(Refused())
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt:
-        with pytest.raises(RuntimeError, match="can't start new thread"):
+        with pytest.raises(AllocationError, match="can't start new thread"):
             start_thread(Refused())
 
 

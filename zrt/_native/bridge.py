@@ -64,10 +64,7 @@ def start() -> None:
             _end_with_multiprocessing()
         # Store the thread before it starts: after an interrupt in between, `start` finds that it is not alive.
         _thread = threading.Thread(target=_loop, name="zrt-bridge", daemon=True)
-        try:
-            start_thread(_thread)
-        except RuntimeError as error:
-            raise AllocationError(f"no thread for ONNX Runtime's messages: {error}") from error
+        start_thread(_thread)
 
 
 def is_here() -> bool:

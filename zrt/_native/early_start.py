@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from zrt._native import ffi, lib, library
 from zrt._native.thread_start import start_thread
+from zrt.errors import AllocationError
 
 # Empty until the thread is made. Of threads that start at the same time one wins.
 _threads: dict[str, threading.Thread] = {}
@@ -33,7 +34,7 @@ def start() -> None:
     thread = threading.Thread(target=lib.zrt_library_start, args=(file,), name="zrt-open", daemon=False)
     if _threads.setdefault("first", thread) is thread:
         # Where the system has no thread, the load does all of the work.
-        with suppress(RuntimeError):
+        with suppress(AllocationError):
             start_thread(thread)
 
 

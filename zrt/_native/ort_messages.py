@@ -32,8 +32,8 @@ class OrtMessage(NamedTuple):
         return re.search(self.words, str(error), re.DOTALL)
 
 
-FILE_REFUSED = OrtMessage(r'(?s)\A\w+ file ".*" failed: ', ("1.27.0", "1.32.0"))
-"""The system refuses a file: the code is errno, which no `OrtErrorCode` is."""
+FILE_REFUSED = OrtMessage(r'(?s)\A\w+ file ".*" failed: |SystemError : \d+\s*\Z', ("1.27.0", "1.32.0"))
+"""The system refuses a file, or to map it: the code is errno, which an `OrtErrorCode` may have as its number too."""
 
 LOAD_CANCELED = OrtMessage("canceled (?:due to|by) user request", ("1.27.0", "1.32.0"))
 """A load was canceled: the code is ``ORT_MODEL_LOAD_CANCELED`` in some places, that of any failure in others."""

@@ -64,6 +64,9 @@ def to_error(code: Any, owner: str = "") -> Error:
         message = string(table.GetErrorMessage(status))
     finally:
         table.ReleaseStatus(status)
+    if message.startswith("no memory for "):
+        # A status that zrt's own C code made.
+        return AllocationError(message)
     message, cause = callback_errors.from_message(message)
     if cause is None:
         return ort_messages.to_error(number, message)
@@ -74,6 +77,12 @@ def check(code: Any) -> None:
     """Raises the exception for a C function's result; NULL or 0 is success."""
     if code:
         raise to_error(code)
+
+
+def dismiss(code: Any) -> None:
+    """Releases the status of a call that could only fail where nothing depends on it."""
+    if code:
+        api().ReleaseStatus(code)
 
 
 def about(subject: str, error: Error, remedy: str = "") -> Error:

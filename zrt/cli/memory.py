@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import byte_count
+from zrt._common.files import temporary_folder
 from zrt.bench.footprint import Footprint, Footprints, Measured
 from zrt.cli import common, inputs, options
 from zrt.cli.options import option
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings.session.optimized_model_filepath = settings.session.profile_file_prefix = None
     requested = common.requested_providers(arguments.provider, settings) or [CPU()]
     spec = SessionSpec(common.model_path(arguments.model), settings.session, requested)
-    with common.terminable(), tempfile.TemporaryDirectory(prefix="zrt-memory-") as folder:
+    with common.terminable(), temporary_folder("zrt-memory-") as folder:
         footprints = Footprints(spec, inputs.user_inputs(arguments), folder)
         rows = list(footprints.measure_all(arguments.budget))
         document = _document(str(spec.model), rows, footprints.loaded_bytes(), arguments.budget)

@@ -18,7 +18,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped, CallViews, kept_after
 from zrt.custom_ops.info import KernelInfo, OpLogger, allocator_of
-from zrt.errors import ArgumentError, Error, OutOfRangeError, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, Error, OrtError, OutOfRangeError, ShapeError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.types import ElementType, as_shape
 from zrt.values import strings
@@ -281,7 +281,7 @@ class KernelContext(CallScoped):
         ints = integer(version, "version"), integer(number, "number")
         try:
             return address_of(status.fetch(api().KernelContext_GetResource, "void *", pointer, *ints))
-        except Error as error:
+        except OrtError as error:
             raise UnsupportedError(f"resource {number}: {error}") from error
 
     def _finish(self) -> None:

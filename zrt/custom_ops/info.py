@@ -16,8 +16,8 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped, CallViews, kept_after
 from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
-from zrt.errors import ArgumentError, Error, OutOfRangeError, UnsupportedError
-from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, read_pairs
+from zrt.errors import ArgumentError, FailError, OrtError, OutOfRangeError, UnsupportedError
+from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, free, read_pairs
 from zrt.types import ElementType, LogSeverity, MemType
 from zrt.values import Value, strings
 from zrt.values.type_info import ValueInfo, read_type
@@ -44,9 +44,9 @@ def _strings(info: Any, name: bytes) -> list[str]:
     texts, count = status.fetch_array(table.KernelInfoGetAttributeArray_string, "char *", info, name, allocator)
     strings = [status.string(texts[i]) for i in range(count)]
     for i in range(count):
-        table.AllocatorFree(allocator, texts[i])
+        free(allocator, texts[i])
     if texts:
-        table.AllocatorFree(allocator, texts)
+        free(allocator, texts)
     return strings
 
 
@@ -72,7 +72,7 @@ def _has(info: Any, name: str) -> bool:
     """Whether the node has the attribute, of whatever kind: ORT reads any as a list."""
     try:
         _read(info, name, list[int])
-    except Error:
+    except FailError:
         return False
     return True
 
@@ -83,7 +83,7 @@ def _other_kind(info: Any, name: str, kind: Any) -> Any:
         if other != kind:
             try:
                 value = _read(info, name, other)
-            except Error:
+            except FailError:
                 continue
             if not _is_empty(value):
                 return other
@@ -102,7 +102,7 @@ def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> 
         missing = None
         try:
             values[name] = _read(info, name, attribute.kind)
-        except Error as error:
+        except FailError as error:
             missing = error
         if missing is None and not _is_empty(values[name]):
             continue
@@ -278,7 +278,7 @@ def allocator_of(function: Any, owner: Any, memory: Any, name: str) -> Allocator
     """The allocator that a function of the table returns to a kernel, for the memory called `name`."""
     try:
         handle = Handle.make(api().ReleaseAllocator, [], function, "OrtAllocator", owner, memory)
-    except Error as error:
+    except OrtError as error:
         raise ArgumentError(f"this kernel has no allocator for {name}: {error}") from error
     return Allocator._adopt(handle)
 
@@ -292,11 +292,10 @@ def end_standards(standards: list[Handle]) -> None:
 def _types(function: Any, info: Any, names: list[str]) -> list[ValueInfo | None]:
     types: list[ValueInfo | None] = []
     for index, name in enumerate(names):
-        try:
-            handle = Handle.make(api().ReleaseTypeInfo, [], function, "OrtTypeInfo", info, index)
-        except Error:
-            # An absent input or output has no type.
+        # An absent input or output has no type.
+        if not name:
             types.append(None)
-        else:
-            types.append(read_type(name, handle.pointer))
+            continue
+        handle = Handle.make(api().ReleaseTypeInfo, [], function, "OrtTypeInfo", info, index)
+        types.append(read_type(name, handle.pointer))
     return types

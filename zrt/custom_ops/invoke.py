@@ -22,6 +22,7 @@ from zrt.errors import (
     DTypeError,
     Error,
     NotImplementedByOrtError,
+    OrtError,
     ShapeError,
     UnsupportedError,
 )
@@ -136,7 +137,7 @@ class Op(Owner):
         except NotImplementedByOrtError:
             # The node is valid, and an execution provider other than the CPU's may have a kernel.
             pass
-        except Error as error:
+        except OrtError as error:
             raise ArgumentError(f"{self.name}: {error}") from error
         if not self.inputs:
             return
@@ -157,7 +158,7 @@ class Op(Owner):
                 session = Session(self._model(shapes), _QUIET)
             except NotImplementedByOrtError as error:
                 raise UnsupportedError(f"{self.name}: its outputs' shapes are not known: {error}") from error
-            except Error as error:
+            except OrtError as error:
                 raise ShapeError(f"{self.name}: {error}") from error
             with session:
                 inferred = tuple(info.static_shape for info in session.outputs)

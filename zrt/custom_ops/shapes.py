@@ -15,7 +15,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
 from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
-from zrt.errors import ArgumentError, Error, OutOfRangeError, UnsupportedError
+from zrt.errors import ArgumentError, OrtError, OutOfRangeError, UnsupportedError
 from zrt.types import ElementType
 from zrt.values.type_info import Dim, read_shape
 
@@ -81,7 +81,7 @@ class ShapeContext(CallScoped):
         pointer = self._opened()
         try:
             value = status.fetch(api().ShapeInferContext_GetAttribute, "const OrtOpAttr *", pointer, text(name, "name"))
-        except Error as error:
+        except OrtError as error:
             if declared.default is REQUIRED:
                 raise ArgumentError(f"{self.op_type} needs the attribute {name!r}") from error
             return declared.default
@@ -141,7 +141,7 @@ def _kind(attribute: Any) -> Any:
     """An attribute's kind; None for one that no operator can declare."""
     try:
         code = status.fetch(api().OpAttr_GetType, "OrtOpAttrType", attribute)
-    except Error:
+    except OrtError:
         # ORT has no number for lists of tensors and other rare kinds.
         return None
     return next((kind for kind, number in _CODES.items() if number == code), None)

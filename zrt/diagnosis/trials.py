@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from zrt._common.files import temporary_folder
 from zrt._common.one_node import NEWEST_IR
 from zrt._native import ort_messages
 from zrt._native.ort_messages import OrtMessage
@@ -127,7 +127,7 @@ class Trials:
 
     def is_cast(self, operator: Operator) -> bool:
         """Whether the library loads an operator by casts of its inputs to another type."""
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder("zrt-tune-") as folder:
             path = os.path.join(folder, "trial.onnx")
             if self._load(self._model_of(operator, operator.types), path) is not None:
                 return False

@@ -20,7 +20,7 @@ from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.environment import current
 from zrt.environment.provider_libraries import Library
-from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError
+from zrt.errors import ArgumentError, DTypeError, NotCopyableError, OrtError
 from zrt.memory.allocators import MemoryInfo, read_pairs
 from zrt.types import DeviceMemType
 
@@ -165,7 +165,7 @@ class HardwareDevice:
                 name,
                 handle.pointer,
             )
-        except Error as error:
+        except OrtError as error:
             raise ArgumentError(f"provider {provider!r}: {error}") from error
         notes = status.fetch(table.DeviceEpIncompatibilityDetails_GetNotes, "const char *", details.pointer)
         return Incompatibility(

@@ -32,7 +32,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
 from zrt.environment.cpu_budget import pool_threads
 from zrt.environment.pool_options import MOST_THREADS
-from zrt.errors import ArgumentError, Error
+from zrt.errors import ArgumentError, OrtError
 
 INT64_MAX = 2**63 - 1
 UINT64_MAX = 2**64 - 1
@@ -278,7 +278,7 @@ def apply(handle: Handle, calls: Iterable[Call], owner: str | None = None) -> No
         setter = getattr(load_api(), function, None) or getattr(api(), function)
         try:
             status.check(setter(handle.pointer, *arguments))
-        except Error as error:
+        except OrtError as error:
             if owner is None:
                 raise
             raise ArgumentError(f"{owner}.{subject}: {error}") from error

@@ -29,6 +29,7 @@ from zrt.errors import (
     BusyError,
     ClosedError,
     Error,
+    OrtError,
     ProviderError,
     ProviderNotFoundError,
     UnknownNameError,
@@ -140,7 +141,7 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
                 _spoiled_by = subject
         try:
             status.check(failed)
-        except Error as error:
+        except OrtError as error:
             raise ProviderError(f"{subject}: {error}") from error
 
 

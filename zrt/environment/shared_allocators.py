@@ -16,7 +16,7 @@ from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.devices import DeviceMemory
 from zrt.environment.provider_libraries import HOST, lend, place_of
-from zrt.errors import ArgumentError, BusyError, Error, ProviderError, UnsupportedError
+from zrt.errors import ArgumentError, BusyError, Error, OrtError, ProviderError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, write_pairs
 from zrt.memory.arena import ArenaConfig
 from zrt.types import AllocatorType, DeviceMemType
@@ -68,9 +68,7 @@ def lent_to_load(environment: Any, arena: ArenaConfig) -> Iterator[Handle]:
         finally:
             _lent_to_load = False
             # It fails only where the registration failed.
-            failed = api().UnregisterAllocator(environment, memory.pointer)
-            if failed:
-                api().ReleaseStatus(failed)
+            status.dismiss(api().UnregisterAllocator(environment, memory.pointer))
 
 
 def _provider_of(memory: MemoryInfo) -> bytes:
@@ -98,7 +96,7 @@ def unregister(environment: Any, memory: MemoryInfo) -> None:
     with _freeing(info, f"memory {memory.name!r}"):
         try:
             status.check(api().UnregisterAllocator(environment, info.pointer))
-        except Error as error:
+        except OrtError as error:
             raise ArgumentError(f"memory {memory.name!r}: {error}") from error
         _host_registered = _host_registered and place_of(info.pointer) != HOST
 
@@ -149,7 +147,7 @@ def release(environment: Any, memory: MemoryInfo) -> None:
         provider_libraries.check_whole()
         try:
             status.check(api().ReleaseSharedAllocator(environment, device.pointer, kind))
-        except Error as error:
+        except OrtError as error:
             raise ArgumentError(f"memory {memory.name!r}: {error}") from error
 
 

@@ -14,7 +14,7 @@ from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.devices import EpDevice
 from zrt.environment.provider_libraries import Place, place_of
-from zrt.errors import Error, UnsupportedError
+from zrt.errors import OrtError, UnsupportedError
 from zrt.memory.allocators import write_pairs
 
 # Its kernels expect a stream of their own class, and would read fields that others do not have.
@@ -53,7 +53,7 @@ class SyncStream(Owner):
             self._handle = Handle.make(
                 table.ReleaseSyncStream, parents, make, "OrtSyncStream", owner.pointer, pairs.pointer
             )
-        except Error as error:
+        except OrtError as error:
             raise UnsupportedError(f"{device} has no such stream: {error}") from error
 
     @property
@@ -104,7 +104,7 @@ class SyncStream(Owner):
                 status.check(table.SessionGetEpDeviceForOutputs(session.pointer, devices, count))
                 providers = [device and status.string(table.EpDevice_EpName(device)) for device in devices]
             status.check(table.SessionGetMemoryInfoForOutputs(session.pointer, memories, count))
-        except Error as error:
+        except OrtError as error:
             raise UnsupportedError(f"this session takes no stream of {self.device}: {error}") from error
         place = self._place()
         for provider, memory in zip(providers, memories, strict=True):

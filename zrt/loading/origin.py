@@ -38,10 +38,13 @@ def written(
     """
     chosen = choose(GraphOptimizationLevel, level, "graph_optimization_level")
     origin: dict[str, Any] = {}
-    # ONNX Runtime's own format has no fingerprint, and the caller may have given the weights in memory.
-    with suppress(Error):
+    try:
         found = of_source(source, None if folder is None else path_bytes(folder, "external_data_dir"))
         origin |= {"graph": found.graph, "weights": found.weights}
+    except Error as error:
+        # ONNX Runtime's own format has no fingerprint, and the caller may have given the weights in memory.
+        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+            raise
     if target is not None and source.absolute is not None and folder is None:
         file = os.path.relpath(os.path.realpath(source.absolute), os.path.dirname(os.path.realpath(target)))
         if _is_below(file) and file != os.path.basename(target):

@@ -103,6 +103,8 @@ def _with_shrinker(options: Handle, libraries: Handle, wish: Wish) -> Handle:
         # The arena never returns its first region: this one, which is small.
         allocator.allocate(1).close()
     except AllocationError as error:
+        if wish.limit is None:
+            raise
         raise MemoryLimitError(f"memory_limit: {wish.limit} bytes are too few for any load ({error})") from error
     runs = RunOptions(shrink_arenas=[CPU])._open()
     values = [Value.from_array(np.zeros(1, np.float32))._open() for _ in range(2)]

@@ -16,7 +16,7 @@ from zrt._native import ffi, lib, status
 from zrt._native.cdata import address_of, new_array
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api, load_api
-from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, OrtError, UnsupportedError
 from zrt.memory import arrays
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, ElementType, MemType
 
@@ -158,7 +158,7 @@ class MemoryInfo:
             arguments = (*place, self.alignment, int(self.allocator_type))
         try:
             return Handle.make(table.ReleaseMemoryInfo, [], function, "OrtMemoryInfo", name, *arguments)
-        except Error as error:
+        except OrtError as error:
             raise ArgumentError(f"memory {self.name!r}: {error}") from error
         except OverflowError as error:
             raise ArgumentError(f"memory {self.name!r}: device_id {self.device_id}: {error}") from error
@@ -265,7 +265,7 @@ def _of_session(session: Handle, memory: MemoryInfo) -> Handle:
         return Handle.make(table.ReleaseAllocator, [session], table.CreateAllocator, *arguments)
     except TypeError as error:
         raise DTypeError(f"session: expected a Session: {error}") from error
-    except Error as error:
+    except OrtError as error:
         raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
 
 
@@ -324,7 +324,7 @@ class Allocator(Owner):
         block = allocation_block(handle.pointer, [handle])
         try:
             status.check(api().AllocatorAlloc(handle.pointer, size, ffi.addressof(block.pointer, "data")))
-        except Error as error:
+        except OrtError as error:
             raise AllocationError(f"no memory for {wanted}: {error}") from error
         if not block.pointer.data:
             raise AllocationError(f"no memory for {wanted}")
@@ -401,7 +401,12 @@ def take_string(allocator: Any, text: Any) -> str:
     try:
         return status.string(text)
     finally:
-        api().AllocatorFree(allocator, text)
+        free(allocator, text)
+
+
+def free(allocator: Any, pointer: Any) -> None:
+    """Frees what ORT allocated for the caller. There is nothing to do about a free that fails."""
+    status.dismiss(api().AllocatorFree(allocator, pointer))
 
 
 def default_allocator() -> Any:

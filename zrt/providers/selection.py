@@ -18,7 +18,7 @@ from zrt.environment import provider_libraries
 from zrt.environment.devices import EpDevice
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
+from zrt.errors import ArgumentError, DTypeError, Error, OrtError, ProviderError
 from zrt.memory.allocators import read_pairs
 from zrt.providers import known, node_assignment
 from zrt.providers.base import Provider, append, full_name, usable
@@ -134,7 +134,7 @@ class Part(NamedTuple):
                     len(self.options),
                 )
             )
-        except Error as error:
+        except OrtError as error:
             raise ProviderError(f"{self.name}: {error}") from error
 
 

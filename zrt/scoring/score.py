@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt.errors import Error
+from zrt.errors import AllocationError, Error
 from zrt.scoring.blocks import CHUNK_BYTES, CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
 from zrt.scoring.columns import Array, blank
 from zrt.scoring.parts import Parts
@@ -62,7 +62,10 @@ class Lanes:
             for chunk in chunks:
                 inputs = {wanted.name: feed(chunk, self._columns[wanted.name], wanted) for wanted in self.scorer.wanted}
                 for block in blocks(chunk, inputs, self._keep, self.scorer, self._pace, self._skip_bad):
-                    running.append((block, self._pool.submit(self._work, block)))
+                    try:
+                        running.append((block, self._pool.submit(self._work, block)))
+                    except RuntimeError as error:
+                        raise AllocationError(f"no thread for a lane: {error}") from error
                     if len(running) >= self._waiting:
                         yield first()
             while running:

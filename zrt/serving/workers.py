@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess
 
+from zrt._common.files import temporary_folder
 from zrt._native.thread_start import start_thread
 from zrt.environment import cpu_budget
 from zrt.serving.asgi import Application
@@ -52,7 +52,7 @@ def serve(
     replaced. `started` is called when all have loaded their models. SIGINT raises `KeyboardInterrupt` at the end.
     Raises `StartError` if a worker cannot make or load its application.
     """
-    with tempfile.TemporaryDirectory(prefix="zrt-serve-") as folder:
+    with temporary_folder("zrt-serve-") as folder:
         # The workers inherit the variables.
         variables = {FOLDER: folder} | cpu_budget.variables(cpu_budget.by_variable() / workers)
         before = {name: os.environ.pop(name, None) for name in variables}

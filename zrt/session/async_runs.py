@@ -175,10 +175,8 @@ def _add_worker() -> None:
         except BaseException as error:
             if thread.ident is None:
                 _workers.remove(thread)
-            if not isinstance(error, RuntimeError):
+            if not isinstance(error, AllocationError) or not _workers:
                 raise
-            if not _workers:
-                raise AllocationError(f"no thread for runs in the background: {error}") from error
 
 
 def _execute_runs(queue: SimpleQueue[Run]) -> None:

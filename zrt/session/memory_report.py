@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from zrt._common.arguments import wrong_type
 from zrt._common.config_keys import SessionConfigKey
+from zrt._common.files import temporary_folder
 from zrt._common.public import public
 from zrt.errors import AllocationError, Error, TerminatedError
 from zrt.loading.model_contents import Contents, contents_of
@@ -66,7 +66,7 @@ def memory_report(session: Session | SessionSpec, feeds: Feeds | None = None) ->
     folder, which needs the space of the weights. Raises the errors of `Session` and `Session.run`.
     """
     if isinstance(session, SessionSpec):
-        with tempfile.TemporaryDirectory(prefix="zrt-memory-") as folder:
+        with temporary_folder("zrt-memory-") as folder:
             loaded = contents_of_model(save_apart(session, folder))
         with session.load() as own:
             return _report(own, feeds, contents_of_model(session.model), loaded)

@@ -14,7 +14,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.devices import EpDevice, device_at
-from zrt.errors import Error, FailError
+from zrt.errors import FailError, UnsupportedError
 from zrt.memory.allocators import MemoryInfo, session_memories
 from zrt.providers import node_assignment
 from zrt.providers.node_assignment import Assignment, operator_of
@@ -154,7 +154,7 @@ def _devices(function: Any, session: Handle, count: int) -> list[EpDevice | None
             if count:
                 provider_libraries.check_whole()
                 status.check(function(session.pointer, places, count))
-        except Error:
+        except (FailError, UnsupportedError):
             # The call fails for all outputs if one is an input or a weight, which no node makes.
             return [None] * count
         return [device_at(place) for place in places]

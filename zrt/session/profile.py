@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import integer, path_bytes
-from zrt._common.files import ends_with, replacing
+from zrt._common.files import ends_with, replacing, temporary_folder
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
@@ -201,7 +200,7 @@ def of_runs(session: Session, feeds: Feeds, runs: int, warmup: int) -> Profile:
         session.run(feeds)
     events: list[ProfileEvent] = []
     begin = clock()
-    with tempfile.TemporaryDirectory(prefix="zrt-profile-") as folder:
+    with temporary_folder("zrt-profile-") as folder:
         for number in range(runs):
             options = RunOptions(profile_file_prefix=os.path.join(folder, str(number)))
             start_us = (clock() - begin) // 1000

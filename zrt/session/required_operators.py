@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import replace
 
 from zrt._common.config_keys import SessionConfigKey
+from zrt._common.files import temporary_folder
 from zrt.loading.initializers import ONNX_DOMAIN
 from zrt.loading.model_contents import Contents, contents_of
 from zrt.loading.model_source import Model, Source
@@ -37,7 +37,7 @@ def required_operators(model: Model, options: SessionOptions, providers: Provide
     with Source(model) as source:
         _collect(contents_of(source), found)
     for level in GraphOptimizationLevel:
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder("zrt-operators-") as folder:
             graph = os.path.join(folder, "optimized.onnx")
             # Weights beside the graph: a model file holds at most 2 GB.
             weights = {SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME: "weights"}

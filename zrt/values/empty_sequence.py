@@ -11,7 +11,7 @@ from zrt._native.cdata import NULL, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
-from zrt.errors import Error, UnsupportedError
+from zrt.errors import OrtError, UnsupportedError
 from zrt.types import ElementType, LogSeverity
 from zrt.values.type_info import type_name
 from zrt.values.value import Value
@@ -44,7 +44,7 @@ def _make(element_type: ElementType, key_type: ElementType | None, subject: str)
         inputs = (_INPUT, [feed.pointer for feed in feeds], len(feeds))
         run = (table.Run, "OrtValue", session.pointer, NULL, *inputs, _OUTPUT, 1)
         return Handle.make(table.ReleaseValue, [], *run)
-    except Error as error:
+    except OrtError as error:
         raise UnsupportedError(
             f"{subject}: ONNX Runtime makes no empty sequence of {type_name(element_type)}: {error}"
         ) from error

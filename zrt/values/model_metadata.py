@@ -10,7 +10,7 @@ from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.memory.allocators import default_allocator, take_string
+from zrt.memory.allocators import default_allocator, free, take_string
 
 # The version that ONNX Runtime reports for a model without one.
 NO_VERSION = 2**63 - 1
@@ -75,7 +75,7 @@ def read_metadata(session: Any, opsets: Callable[[], dict[str, int]]) -> ModelMe
         label = take_string(allocator, key)
         custom[label] = take_string(allocator, value) if value else ""
     if keys:
-        table.AllocatorFree(allocator, keys)
+        free(allocator, keys)
     return with_opsets(
         opsets,
         read(table.ModelMetadataGetProducerName),

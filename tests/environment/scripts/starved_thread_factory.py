@@ -14,7 +14,7 @@ import pytest
 import zrt
 from tests.support import models
 
-NO_THREAD = "model in memory: thread_factory raised RuntimeError: can't start new thread"
+NO_THREAD = "model in memory: thread_factory raised AllocationError: the system has no thread: can't start new thread"
 NO_MEMORY = "model in memory: thread_factory: no memory for another thread"
 x = np.ones(4, np.float32)
 

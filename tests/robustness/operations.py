@@ -1,0 +1,178 @@
+"""One operation of each kind that zrt has, for the tests that let something fail in each."""
+
+import asyncio
+import io
+from typing import ClassVar
+
+import numpy as np
+import onnx
+
+import zrt
+from tests.custom_ops.support import Add, Op, build, options
+from tests.robustness.prologue import ADD, FEEDS, QUIET, binding, lane, session
+from tests.support import models
+from zrt.custom_ops import Attribute
+from zrt.custom_ops import Op as Standard
+
+F = "float32"
+X = np.arange(4, dtype=np.float32)
+STATE = "(float[4] x, float[4] s) => (float[4] y, float[4] t) { y = Add(x, s)  t = Identity(y) }"
+SEQUENCE = "(seq(float[n]) s) => (seq(float[n]) t) { t = Identity(s) }"
+TEXTS = "(string[n] s) => (string[n] t) { t = Identity(s) }"
+WEIGHTED = "(float[4] x) => (float[4] y) { y = Add(x, w) }"
+
+
+class Invoking(Op):
+    """y = x + 10, by ONNX Runtime's own operator."""
+
+    attributes: ClassVar = {"n": Attribute(int, 1), "t": Attribute(list[str], ["a"])}
+
+    def create(self, info):
+        assert info.constant_input(0) is None
+        assert not info.config_entries
+        assert info.allocator().memory.is_host
+        return Standard(info, "Add", [F, F], [F], version=14, types={"T": F})
+
+    def work(self, context):
+        context.state.invoke(context, [context.inputs[0], np.float32([10])], [context.output(0, (4,))])
+
+
+# Operations in which zrt gives the status of a failed call to ONNX Runtime, which then releases it.
+STATUS_IS_PASSED_ON = {"run of a custom operator", "load of a custom operator"}
+
+
+def quiet(**settings):
+    return zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL", **settings)
+
+
+def make(folder):
+    """Functions by names; they keep their files in `folder`."""
+    one, many = session(), session()
+    array = np.zeros(4, np.float32)
+    own, chosen = lane(one), zrt.RunOptions()
+    path = folder / "add.onnx"
+    path.write_bytes(ADD)
+    weighted = models.parse(WEIGHTED, w=np.ones(4, np.float32))
+    onnx.save_model(
+        onnx.load_from_string(weighted), folder / "outside.onnx", save_as_external_data=True, size_threshold=0
+    )
+    zrt.save_lora_adapter(folder / "adapter", {"w": np.ones(4, np.float32)})
+    with_state = zrt.Session(models.parse(STATE), QUIET)
+    sequence, texts = zrt.Session(models.parse(SEQUENCE), QUIET), zrt.Session(models.parse(TEXTS), QUIET)
+    adding = options([Add()])
+    custom = zrt.Session(build("(float[n] x, float[n] y) => (float[n] z) { z = test.ops.Add(x, y) }"), adding)
+    environment = zrt.Environment()
+
+    def load(model=ADD, settings=QUIET, **more):
+        with zrt.Session(model, settings, **more) as loaded:
+            return loaded.inputs, loaded.outputs, loaded.metadata
+
+    def rebind():
+        bound = binding(one)
+        bound.bind_output("z", array)
+        bound.run()
+        bound.bind_output("z")
+        bound.run()
+        return bound.outputs()
+
+    def stateful():
+        with with_state.lane(state={"t": "s"}) as stepping:
+            stepping.inputs["x"][...] = X
+            stepping.run()
+            kept, saved = stepping.state.snapshot(), io.BytesIO()
+            with stepping.new_state(kept) as state:
+                stepping.run(state)
+                state.save(saved)
+                saved.seek(0)
+                state.load(saved)
+
+    def invoking():
+        settings = options([Invoking()])
+        with zrt.Session(build("(float[n] x) => (float[n] y) { y = test.ops.Op(x) }"), settings) as loaded:
+            return loaded.run([X])
+
+    def graph():
+        built = zrt.Graph(name="net")
+        h = built.op("Neg", built.input("x", F, (4,)))
+        built.output(built.op("Add", h, built.initializer("w", np.ones(4, np.float32)), outputs="z"), F, (4,))
+        with built.session(QUIET, engine="editor") as loaded:
+            return loaded.run([X])
+
+    def edit():
+        with zrt.edit(weighted, QUIET) as editing:
+            editing.output(editing.op("Neg", editing.value("y"), outputs="v"), F, (4,))
+            with editing.finalize(engine="editor") as loaded:
+                return loaded.run([X])
+
+    def adapter():
+        with zrt.LoraAdapter(folder / "adapter") as lent:
+            return zrt.RunOptions(adapters=[lent])
+
+    def shared():
+        environment.register_allocator(arena=zrt.ArenaConfig())
+        environment.unregister_allocator()
+
+    def given():
+        weights = {"w": np.ones(4, np.float32)}
+        with zrt.Session(weighted, quiet(initializers=weights, prepacked_weights=zrt.PrepackedWeights())) as loaded:
+            return loaded.run([X])
+
+    def allocated():
+        memory = one.allocator()
+        with memory.allocate(64):
+            return memory.stats, memory.memory
+
+    return {
+        "load": load,
+        "load a file": lambda: load(path),
+        "load with options": lambda: load(
+            settings=quiet(
+                graph_optimization_level="ENABLE_BASIC",
+                enable_mem_pattern=False,
+                free_dimension_overrides={"n": 4},
+                set_denormal_as_zero=True,
+            )
+        ),
+        "load with weights outside": lambda: load(folder / "outside.onnx"),
+        "load with given weights": given,
+        "load through a cache": lambda: load(path, quiet(cache=folder / "cache")),
+        "load with bounded memory": lambda: load(settings=quiet(memory="bounded")),
+        "run": lambda: one.run(FEEDS),
+        "run with options": lambda: one.run(FEEDS, ["z"], chosen),
+        "run with a timeout": lambda: one.run(FEEDS, timeout=60),
+        "run of a new shape": lambda: session().run(FEEDS),
+        "run of texts": lambda: texts.run([np.array(["a", "bc"], object)]),
+        "run of a sequence": lambda: sequence.run([[X, X]]),
+        "run of a custom operator": lambda: custom.run(FEEDS),
+        "load of a custom operator": invoking,
+        "prepare": lambda: one.prepare(FEEDS).run(),
+        "lane": lambda: lane(one).run(),
+        "run of a lane": lambda: (own.run(), own.run_with(chosen)),
+        "dynamic lane": lambda: zrt.DynamicRuntime(many, max_buckets=2).lane({"x": 4, "y": 4}).run(),
+        "state": stateful,
+        "binding": lambda: binding(one).numpy(),
+        "outputs": rebind,
+        "submit": lambda: one.submit(FEEDS).result(60),
+        "await": lambda: asyncio.run(one.run_async(FEEDS)),
+        "array": lambda: zrt.Value.from_array(array).numpy(),
+        "texts": lambda: zrt.Value.from_strings(["a", "bc"]).numpy(),
+        "allocated value": lambda: zrt.Value.allocate((4,), np.float32, one.allocator()).numpy(),
+        "sequence": lambda: [value.numpy() for value in zrt.Value.from_sequence([X, X]).elements()],
+        "map": lambda: zrt.Value.from_map({1: 2.0}).to_dict(),
+        "DLPack": lambda: zrt.from_dlpack(zrt.Value.from_array(array)).numpy(),
+        "copy": lambda: zrt.copy(FEEDS["x"], array),
+        "allocator": allocated,
+        "registered allocator": shared,
+        "devices": zrt.ep_devices,
+        "run options": lambda: zrt.RunOptions(tag="t", config_entries={"a": "b"}),
+        "adapter": adapter,
+        "graph": graph,
+        "edit": edit,
+        "save optimized": lambda: zrt.save_optimized(path, folder / "optimized.onnx", QUIET),
+        "compile": lambda: zrt.compile(path, folder / "compiled.onnx", QUIET),
+        "placement": lambda: zrt.Session(ADD, quiet(record_placement=True)).placement(),
+        "profile": lambda: one.profile(FEEDS),
+        "memory report": lambda: zrt.memory_report(one),
+        "tap": lambda: zrt.Session(path, QUIET).tap(["z"]).run(FEEDS),
+        "compatibility": lambda: zrt.compatibility_info(path, "CPUExecutionProvider"),
+    }
