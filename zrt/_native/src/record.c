@@ -13,6 +13,8 @@
 
 /* Runs before a median is believed. */
 #define SETTLED 100
+/* Inputs of a record are copied in whole words. */
+_Static_assert(sizeof(zrt_recorded_input) % sizeof(uint64_t) == 0, "a part of a word");
 /* In the place of a number while the record is written. */
 #define WRITING UINT64_MAX
 
@@ -66,6 +68,16 @@ static uint64_t guess_median(zrt_recorder *recorder, uint64_t took) {
     return guess;
 }
 
+typedef uint64_t __attribute__((may_alias)) zrt_word;
+
+/* Copies part of a record while another thread may write or read it. */
+static void copy_words(zrt_recorded_run *to, const zrt_recorded_run *from, size_t start, size_t end) {
+    zrt_word *target = (zrt_word *)to;
+    const zrt_word *source = (const zrt_word *)from;
+    for (size_t word = start / sizeof *source; word < end / sizeof *source; word++)
+        __atomic_store_n(&target[word], __atomic_load_n(&source[word], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
 /* Puts a record into its place of the ring, unless another thread writes there or wrote a later one. */
 static void publish(zrt_recorder *recorder, const zrt_recorded_run *run) {
     zrt_recorded_run *place = &recorder->runs[(run->number - 1) % recorder->size];
@@ -75,8 +87,8 @@ static void publish(zrt_recorder *recorder, const zrt_recorded_run *run) {
             return;
     } while (!__atomic_compare_exchange_n(&place->number, &before, WRITING, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    size_t used = offsetof(zrt_recorded_run, inputs) + run->input_count * sizeof *run->inputs;
-    memcpy((char *)place + sizeof run->number, (const char *)run + sizeof run->number, used - sizeof run->number);
+    copy_words(
+        place, run, sizeof run->number, offsetof(zrt_recorded_run, inputs) + run->input_count * sizeof *run->inputs);
     __atomic_store_n(&place->number, run->number, __ATOMIC_RELEASE);
 }
 
@@ -202,7 +214,7 @@ void zrt_record_stop(zrt_recorder *recorder) {
 int zrt_record_read(const zrt_recorder *recorder, size_t index, zrt_recorded_run *copy) {
     const zrt_recorded_run *run = &recorder->runs[index];
     uint64_t number = __atomic_load_n(&run->number, __ATOMIC_ACQUIRE);
-    *copy = *run;
+    copy_words(copy, run, sizeof number, sizeof *run);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     copy->number = number;
     return number != 0 && number != WRITING && __atomic_load_n(&run->number, __ATOMIC_RELAXED) == number;

@@ -30,8 +30,8 @@ static zrt_watch *watches;
 static uint64_t wakes = UINT64_MAX;
 static int ticks;
 
-/* How many forks came before. */
-static unsigned generation;
+/* One more than the forks that came before. A watch has it while it is in the list. */
+static unsigned generation = 1;
 static const char *ended_words;
 static pthread_t main_thread;
 
@@ -196,7 +196,8 @@ uintptr_t zrt_watch_begin(zrt_watch *watch, const OrtApi *api, OrtRunOptions *ru
 uintptr_t zrt_watch_end(zrt_watch *watch, uintptr_t code) {
     if (watch->interruptible && --interruptible_runs == 0)
         restore();
-    if (watch->link != NULL) {
+    /* Not in the list where it has not begun. Other runs change its link, but not this. */
+    if (watch->generation != 0) {
         pthread_mutex_lock(&lock);
         if (watch->generation == generation) {
             *watch->link = watch->next;
