@@ -161,7 +161,7 @@ class TestPlot:
 
     def test_contenders_differ_without_colour(self):
         pytest.importorskip("matplotlib")
-        from zrt.cli.plot import STYLES
+        from zrt.cli.bench_plot import STYLES
 
         assert {*OURS, *THEIRS, "lane_copying", "ort_run_again"} == STYLES.keys()
         for field in ("color", "marker"):

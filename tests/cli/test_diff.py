@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.diagnosis.test_diff import APPROXIMATE, GELU, layers
+from zrt._common.installation import install_line
 from zrt.cli import main
 
 
@@ -84,3 +85,77 @@ def test_missing_files_and_tolerances(complaint: Callable[..., str], model: Path
     assert "none.onnx" in complaint("diff", tmp_path / "none.onnx", "default", "default", "--json", status=1)
     assert "none.toml" in complaint("diff", model, "default", f"options={tmp_path}/none.toml", "--json", status=1)
     assert main(["diff", str(model), "default", "default", "--rtol", "-1"]) == 2
+
+
+class TestPlot:
+    """``--plot`` and ``--dark``; test_bench.py tests what every plot shares."""
+
+    def test_picture_shows_the_first_value_and_how_many_differ(
+        self, zrt: Callable[..., str], model: Path, saved: Callable[..., Path], tmp_path: Path
+    ) -> None:
+        pytest.importorskip("matplotlib")
+        other = saved(layers(4, changed=2).SerializeToString(), "other.onnx")
+        light = tmp_path / "d.svg"
+        lines = zrt("diff", model, "default", f"model={other}", "--plot", light, "--dark", status=1).splitlines()
+        assert lines[-2:] == [f"picture: {light}", f"picture: {tmp_path / 'd-dark.svg'}"]
+        text = light.read_text()
+        assert "<!-- first: m2, node 'mul2' (MatMul) -->" in text
+        assert "<!-- beyond the tolerance (4 values) -->" in text
+
+    @pytest.mark.parametrize("far", ["equal", "infinite", "other shapes", "no floats"])
+    def test_any_values_are_drawn(
+        self, zrt: Callable[..., str], saved: Callable[..., Path], tmp_path: Path, far: str
+    ) -> None:
+        pytest.importorskip("matplotlib")
+        from tests.diagnosis.test_diff import parsed
+
+        texts = {
+            "equal": ["y = Neg(x)"] * 2,
+            "infinite": ["h = Sub(x, x) y = Div(x, h)", "h = Sub(x, x) y = Mul(x, h)"],
+            "other shapes": [
+                "h = Concat<axis = 0>(x, x) y = ReduceSum<keepdims = 0>(h)",
+                "h = Neg(x) y = ReduceSum<keepdims = 0>(h)",
+            ],
+            "no floats": ["h = Less(x, x) y = Cast<to = 1>(h)", "h = LessOrEqual(x, x) y = Cast<to = 1>(h)"],
+        }[far]
+        kinds = "float" if far == "other shapes" else "float[n]"
+        one, other = (
+            saved(parsed(f"(float[n] x) => ({kinds} y) {{ {text} }}").SerializeToString(), f"{number}.onnx")
+            for number, text in enumerate(texts)
+        )
+        picture = tmp_path / "d.png"
+        zrt("diff", one, "default", f"model={other}", "--plot", picture, status=0 if far == "equal" else 1)
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+    def test_side_that_fails_leaves_no_picture(
+        self, zrt: Callable[..., str], saved: Callable[..., Path], tmp_path: Path
+    ) -> None:
+        pytest.importorskip("matplotlib")
+        from tests.diagnosis.test_diff import parsed
+
+        one, other = (
+            saved(
+                parsed(
+                    f"(float[4] x) => (float[n] y) <int64[1] s = {{{size}}}> {{ y = Reshape(x, s) }}"
+                ).SerializeToString(),
+                f"{size}.onnx",
+            )
+            for size in (4, 3)
+        )
+        picture = tmp_path / "d.png"
+        assert "b fails, and a runs" in zrt("diff", one, "default", f"model={other}", "--plot", picture, status=1)
+        assert not picture.exists()
+
+    def test_picture_replaces_no_file(self, complaint: Callable[..., str], model: Path, tmp_path: Path) -> None:
+        pytest.importorskip("matplotlib")
+        picture = tmp_path / "d.png"
+        picture.write_text("mine")
+        assert "--overwrite replaces it" in complaint("diff", model, "default", "default", "--plot", picture, status=2)
+        assert picture.read_text() == "mine"
+
+    def test_missing_package_fails_before_the_work(
+        self, complaint: Callable[..., str], missing: Callable[[str], None], tmp_path: Path
+    ) -> None:
+        missing("matplotlib")
+        picture = tmp_path / "d.png"
+        assert install_line("plot") in complaint("diff", "no.onnx", "default", "default", "--plot", picture, status=1)

@@ -6,13 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zrt._common import installation
 from zrt.bench import study
 from zrt.bench.harness import Latency
 from zrt.bench.lanes import Together
 from zrt.bench.official_contenders import LABELS
 from zrt.bench.report import Report, Settings
-from zrt.cli import common, inputs, options
+from zrt.cli import common, inputs, options, pictures
 from zrt.cli.options import UsageError, option, whole
 from zrt.cli.units import Unit, duration, mebibytes, plural
 from zrt.errors import ArgumentError
@@ -25,24 +24,19 @@ if TYPE_CHECKING:
 SUMMARY = "Measure a model's runs through zrt and through onnxruntime against a loop in C."
 
 DEFAULT_THREADS = 1
-PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt bench``."""
     if arguments.paced and arguments.lanes > 1:
         raise UsageError("--lanes does not apply with --paced, which runs one contender at a time")
-    pictures = _pictures(arguments)
-    if pictures:
-        # Fail before the measurement, not after it.
-        installation.require("matplotlib", "plot", "--plot")
+    drawn = pictures.wanted(arguments)
     page = None if arguments.json else common.open_page()
     model = common.model_path(arguments.model)
     settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
-    if pictures:
+    if drawn:
         read = common.files_of(model, settings, arguments.options, *inputs.input_files(arguments))
-        for picture in pictures:
-            common.require_target(picture, read, arguments.overwrite, "--plot")
+        pictures.require_targets(drawn, read, arguments)
     wanted = Settings(
         model=model,
         options=settings.session,
@@ -57,18 +51,16 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with common.progress() as progress:
         report = study.measure(wanted, progress)
-    if pictures:
+    if drawn:
         # matplotlib is an extra, and its import takes longer than a short measurement.
-        from zrt.cli import plot
+        from zrt.cli import bench_plot
 
-        try:
-            plot.draw(report, where(report), pictures)
-        except OSError as error:
-            raise common.CommandError(f"--plot {arguments.plot}: {error.strerror or error}") from error
+        with pictures.drawing(arguments):
+            bench_plot.draw(report, where(report), drawn)
     if page is None:
         common.print_json(report.to_dict())
     else:
-        _show(page, report, pictures)
+        _show(page, report, drawn)
     return 0
 
 
@@ -79,29 +71,7 @@ def _policy(text: str) -> BufferPolicy:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _picture(text: str) -> Path:
-    path = options.file_to_write(text)
-    if path.suffix.lower() not in PICTURE_SUFFIXES:
-        raise argparse.ArgumentTypeError(f"{text!r} should end in one of {', '.join(PICTURE_SUFFIXES)}")
-    return path
-
-
-def _pictures(arguments: argparse.Namespace) -> list[Path]:
-    """The files that ``--plot`` and ``--dark`` ask for."""
-    if arguments.plot is None:
-        if arguments.dark:
-            raise UsageError("--dark applies only with --plot")
-        return []
-    light: Path = arguments.plot
-    if not arguments.dark:
-        return [light]
-    try:
-        return [light, _picture(str(light.with_stem(f"{light.stem}-dark")))]
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"--dark: {error}") from None
-
-
-def _show(page: Page, report: Report, pictures: list[Path]) -> None:
+def _show(page: Page, report: Report, drawn: list[Path]) -> None:
     """The report for people: header, medians, percentiles, set-up."""
     unit = Unit.fitting(report.rows[0].series.median)
     styles = ["bold" if row.key == "lane" else "" for row in report.rows]
@@ -138,7 +108,7 @@ def _show(page: Page, report: Report, pictures: list[Path]) -> None:
         page.line(f"not measured: {LABELS[key]}: {reason}", style="yellow")
     for copy in report.copies:
         page.line(f"copied in each run of the lane: {copy}", style="yellow")
-    for picture in pictures:
+    for picture in drawn:
         page.line(f"picture: {picture}")
 
 
@@ -233,7 +203,5 @@ OPTIONS = (
         _policy,
         default=BufferPolicy.AUTO,
     ),
-    option("--plot", "draw a picture (.png, .svg or .pdf)", "FILE", _picture),
-    option("--dark", "with --plot: draw a second picture for dark pages, beside FILE, with -dark in its name"),
-    options.OVERWRITE,
+    *pictures.OPTIONS,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from zrt.bench.inputs import make_inputs
-from zrt.cli import common, inputs, options
+from zrt.cli import common, inputs, options, pictures
 from zrt.cli.options import UsageError, option, whole
 from zrt.cli.units import plural
 from zrt.diagnosis.differences import ATOL, RTOL
@@ -52,6 +52,7 @@ OPTIONS = (
     option("--rtol", "the tolerance as a part of B's value", "NUMBER", _tolerance, default=RTOL),
     option("--atol", "the tolerance that is added to it", "NUMBER", _tolerance, default=ATOL),
     option("--worst", "how many values to show, those that are farthest apart", "N", whole(0), default=WORST),
+    *pictures.OPTIONS,
 )
 
 
@@ -59,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt diff``."""
     from zrt.diagnosis.diff import diff
 
+    drawn = pictures.wanted(arguments)
     page = None if arguments.json else common.open_page()
     a, b = (_side(text, arguments.model) for text in (arguments.a, arguments.b))
     first = a if isinstance(a, SessionSpec) else b
@@ -67,14 +69,34 @@ def run(arguments: argparse.Namespace) -> int:
     if b == "reference" and (arguments.library, arguments.python) != (None, None):
         raise UsageError("--library and --python are for B, which is reference")
     library = common.other_library(arguments)
+    if drawn:
+        pictures.require_targets(drawn, _files_of((arguments.a, a), (arguments.b, b), arguments), arguments)
     with first.load() as session:
         feeds = make_inputs(session, inputs.user_inputs(arguments)).feeds()
     found = diff(a, b, feeds, rtol=arguments.rtol, atol=arguments.atol, library=library)
+    if drawn and found.values:
+        from zrt.cli import diff_plot
+
+        with pictures.drawing(arguments):
+            diff_plot.draw(found, f"{arguments.model.name}: {arguments.a} and {arguments.b}", drawn)
     if page is None:
         common.print_json(_finite(found.to_dict()))
     else:
         _show(page, found, arguments.worst)
+        for picture in drawn if found.values else ():
+            page.line(f"picture: {picture}")
     return 0 if found.equal else DIFFER
+
+
+def _files_of(a: tuple[str, Any], b: tuple[str, Any], arguments: argparse.Namespace) -> list[Path]:
+    """The files that the comparison reads."""
+    read = inputs.input_files(arguments)
+    for text, side in (a, b):
+        if isinstance(side, SessionSpec):
+            parts = [part.partition("=") for part in text.split(",")]
+            read += common.files_of(arguments.model, Options(session=side.options or SessionOptions()))
+            read += [Path(value) for key, _, value in parts if key in ("model", "options")]
+    return read
 
 
 def _finite(document: Any) -> Any:

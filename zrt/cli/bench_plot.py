@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from matplotlib import rc_context, rcParams
+from matplotlib import rcParams
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from zrt._common.files import replacing
 from zrt.bench.harness import Latency
 from zrt.bench.lanes import Together
 from zrt.bench.official_contenders import RUN, RUN_AGAIN, RUN_WITH_IOBINDING
 from zrt.bench.report import Report, Row
+from zrt.cli import figures
 from zrt.cli.units import Unit
 
 
@@ -42,40 +42,15 @@ STYLES: Final = {
 }
 
 
-def _theme(ink: str, faint: str, grid: str, page: str) -> Any:
-    """Settings of matplotlib; what is drawn in ink reads ``text.color``."""
-    inked = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor", "patch.edgecolor", "hatch.color")
-    return {
-        **dict.fromkeys(inked, ink),
-        **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), faint),
-        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), page),
-        "grid.color": grid,
-        "patch.force_edgecolor": True,
-        "patch.linewidth": 0.8,
-    }
-
-
-THEMES: Final = (
-    _theme(ink="#222222", faint="#999999", grid="#E5E5E5", page="white"),
-    _theme(ink="#E6EDF3", faint="#7D8590", grid="#30363D", page="#0D1117"),
-)
 MARKS: Final = (50.0, 90.0, 99.0, 99.9)
 # Higher percentiles show the scheduler, not the contender; the table has the longest call.
 LAST_SHARE: Final = 0.9995
 MARKERS: Final = 8
-TITLE_WIDTH: Final = 115
 
 
 def draw(report: Report, where: str, pictures: Sequence[Path]) -> None:
-    """Writes the plot, and where there are two pictures a second one with light lines on a dark page.
-
-    The paths lie in one folder, and their suffixes say the format. `where` says on what the model ran.
-    """
-    target, *beside = pictures
-    with replacing(str(target), *(path.name for path in beside), subject="--plot") as written:
-        for path, theme in zip(written, THEMES, strict=False):
-            with rc_context(theme):
-                _figure(report, where).savefig(path)
+    """Writes the plot; `where` says on what the model ran."""
+    figures.save(lambda: _figure(report, where), pictures)
 
 
 def _figure(report: Report, where: str) -> Figure:
@@ -90,7 +65,7 @@ def _figure(report: Report, where: str) -> Figure:
     figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     shapes = ", ".join(f"{name} {kind}" for name, kind in report.inputs.items())
     figure.suptitle(
-        f"{textwrap.shorten(f'{report.settings.model.name}: {shapes}', TITLE_WIDTH, placeholder=' ...')}\n"
+        f"{textwrap.shorten(f'{report.settings.model.name}: {shapes}', figures.TITLE_WIDTH, placeholder=' ...')}\n"
         f"{where}, ONNX Runtime {report.versions.onnxruntime}, "
         f"zrt {report.versions.zrt}, {report.machine.processor}",
         fontsize=11,
@@ -108,7 +83,9 @@ def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:
         axes.barh(place, ratio, color=style.color, hatch=style.hatch, height=0.68)
         # The line of the baseline must not cross a number.
         end = ratio if ratio > 1 or ratio < 0.55 else 1
-        _note(axes, f"{ratio:.2f}  ({unit.format(row.series.median)} {unit.name})", (end, place), (6, 0), va="center")
+        figures.note(
+            axes, f"{ratio:.2f}  ({unit.format(row.series.median)} {unit.name})", (end, place), (6, 0), va="center"
+        )
     axes.axvline(1, color=rcParams["text.color"], linewidth=1.2, linestyle=(0, (4, 3)), zorder=0.9)
     axes.set_yticks(
         range(len(rows)),
@@ -119,7 +96,7 @@ def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:
     )
     axes.invert_yaxis()
     axes.set(xlim=(0, max(ratios) * 1.4), xlabel=f"median of one run; {baseline.label} is 1; shorter is faster")
-    _tidy(axes, "Medians of the " + ("paced calls" if report.settings.paced else "batches"), grid="x")
+    figures.tidy(axes, "Medians of the " + ("paced calls" if report.settings.paced else "batches"), grid="x")
 
 
 def _draw_curves(axes: Any, report: Report, unit: Unit) -> None:
@@ -137,7 +114,7 @@ def _draw_curves(axes: Any, report: Report, unit: Unit) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlim=(1, last), xlabel="share of the calls", ylabel=f"took at most, {unit.name}")
-    _tidy(axes, "Single calls, each timed by itself", grid="both")
+    figures.tidy(axes, "Single calls, each timed by itself", grid="both")
 
 
 def _line(row: Row, points: int) -> dict[str, Any]:
@@ -165,14 +142,14 @@ def _draw_lanes(axes: Any, together: Together) -> None:
     for place, (height, hatch) in enumerate(zip(heights, ("", "//"), strict=True)):
         axes.bar(place, height, color=STYLES["lane"].color, hatch=hatch, width=0.6)
         text = f"{height:,.0f}\n{height / together.single_per_s:.2f} times"
-        _note(axes, text, (place, height), (0, 5), ha="center")
+        figures.note(axes, text, (place, height), (0, 5), ha="center")
     ideal = count * together.single_per_s
     axes.axhline(ideal, color=rcParams["text.color"], linewidth=1.2, linestyle=(0, (4, 3)))
-    _note(axes, f"{count} times one lane", (-0.45, ideal), (0, 4))
+    figures.note(axes, f"{count} times one lane", (-0.45, ideal), (0, 4))
     axes.set_xticks((0, 1), ("one lane", f"{count} lanes\nat once"))
     axes.set(xlim=(-0.5, 1.5), ylim=(0, max(ideal, *heights) * 1.2), ylabel="runs a second")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    _tidy(axes, "Lanes at once", grid="y")
+    figures.tidy(axes, "Lanes at once", grid="y")
 
 
 def _curve(latency: Latency) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -183,17 +160,3 @@ def _curve(latency: Latency) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]
     shares = 1 - np.geomspace(1, 1 - LAST_SHARE, num=400)
     ranks = np.unique((shares * count).astype(int))
     return ranks / count, samples[ranks]
-
-
-def _note(axes: Any, text: str, place: tuple[float, float], offset: tuple[int, int], **alignment: str) -> None:
-    """A text at some points from a place, which no line crosses."""
-    box = {"facecolor": rcParams["axes.facecolor"], "edgecolor": "none", "pad": 1.0}
-    offsets: dict[str, Any] = {"xytext": offset, "textcoords": "offset points"}
-    axes.annotate(text, place, **offsets, **alignment, fontsize=9.5, bbox=box)
-
-
-def _tidy(axes: Any, title: str, grid: str) -> None:
-    axes.set_title(title, loc="left", fontsize=11)
-    axes.grid(axis=grid, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
