@@ -67,9 +67,11 @@ python.pkgs.buildPythonPackage {
 
   inherit doCheck;
   nativeCheckInputs = requirements.develop ++ [ python.pkgs.pytestCheckHook ];
+  # They take the place of the choice in pyproject.toml, which leaves out the slow ones.
   disabledTestMarks = [
     "official"
     "gpu"
+    "slow"
   ];
   # nixpkgs may have other versions of the dependencies; their warnings are not errors.
   pytestFlags = [ "-Wdefault" ];
