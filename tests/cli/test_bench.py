@@ -114,10 +114,11 @@ class TestPlot:
         pytest.importorskip("matplotlib")
         picture = tmp_path / "figures.SVG"
         arguments = ("--runs", 5, "--lanes", 2, "--plot", picture)
-        assert str(picture) in zrt("bench", saved(models.add()), *arguments)
+        # A dollar in a name begins no formula.
+        assert str(picture) in zrt("bench", saved(models.add(), "m$x^$.onnx"), *arguments)
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
         # Each text is a comment beside its glyphs.
-        for text in ("(the baseline)", "shorter is faster", "2 times one lane", "runs a second"):
+        for text in ("(the baseline)", "shorter is faster", "2 times one lane", "runs a second", "m$x^$.onnx: "):
             assert text in picture.read_text("utf-8")
 
     def test_dark_draws_the_same_measurement_on_a_dark_page(self, zrt, complaint, saved, tmp_path):

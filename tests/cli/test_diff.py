@@ -127,6 +127,19 @@ class TestPlot:
         zrt("diff", one, "default", f"model={other}", "--plot", picture, status=0 if far == "equal" else 1)
         assert picture.read_bytes().startswith(b"\x89PNG")
 
+    def test_dollars_in_names_are_no_formulas(
+        self, zrt: Callable[..., str], saved: Callable[..., Path], tmp_path: Path
+    ) -> None:
+        pytest.importorskip("matplotlib")
+        models = [layers(4), layers(4, changed=2)]
+        for model in models:
+            for node in model.graph.node:
+                node.output[:] = [name.replace("m2", "$\\bad{$") for name in node.output]
+                node.input[:] = [name.replace("m2", "$\\bad{$") for name in node.input]
+        one, other = (saved(model.SerializeToString(), f"{number}$x^$.onnx") for number, model in enumerate(models))
+        zrt("diff", one, "default", f"model={other}", "--plot", tmp_path / "d.svg", status=1)
+        assert "<!-- first: $\\bad{$, node 'mul2' (MatMul) -->" in (tmp_path / "d.svg").read_text()
+
     def test_side_that_fails_leaves_no_picture(
         self, zrt: Callable[..., str], saved: Callable[..., Path], tmp_path: Path
     ) -> None:

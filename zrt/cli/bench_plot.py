@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -64,12 +63,9 @@ def _figure(report: Report, where: str) -> Figure:
         _draw_lanes(panels[2], report.together)
     figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     shapes = ", ".join(f"{name} {kind}" for name, kind in report.inputs.items())
-    figure.suptitle(
-        f"{textwrap.shorten(f'{report.settings.model.name}: {shapes}', figures.TITLE_WIDTH, placeholder=' ...')}\n"
-        f"{where}, ONNX Runtime {report.versions.onnxruntime}, "
-        f"zrt {report.versions.zrt}, {report.machine.processor}",
-        fontsize=11,
-    )
+    versions = f"ONNX Runtime {report.versions.onnxruntime}, zrt {report.versions.zrt}"
+    machine = f"{where}, {versions}, {report.machine.processor}"
+    figures.title(figure, f"{report.settings.model.name}: {shapes}", machine)
     return figure
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -53,7 +52,7 @@ def _figure(found: Diff, title: str) -> Figure:
     figures.tidy(above, "How far the elements of each value are apart", grid="both")
     figures.tidy(below, "The largest distance of floats of one type", grid="both")
     above.legend(frameon=False, loc="upper left", ncols=3)
-    figure.suptitle(textwrap.shorten(title, figures.TITLE_WIDTH, placeholder=" ..."), fontsize=11)
+    figures.title(figure, title)
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -45,11 +46,22 @@ def save(make: Callable[[], Figure], pictures: Sequence[Path]) -> None:
                 make().savefig(path)
 
 
+def title(figure: Figure, what: str, more: str = "") -> None:
+    """A title of one line, which may be cut, and a second line."""
+    shown = textwrap.shorten(what, TITLE_WIDTH, placeholder=" ...")
+    figure.suptitle(_plain(f"{shown}\n{more}" if more else shown), fontsize=11)
+
+
+def _plain(text: str) -> str:
+    """A text in which no dollar begins a formula."""
+    return text.replace("$", r"\$")
+
+
 def note(axes: Any, text: str, place: tuple[float, float], offset: tuple[int, int], **alignment: str) -> None:
     """A text at some points from a place, which no line crosses."""
     box = {"facecolor": rcParams["axes.facecolor"], "edgecolor": "none", "pad": 1.0}
     offsets: dict[str, Any] = {"xytext": offset, "textcoords": "offset points"}
-    axes.annotate(text, place, **offsets, **alignment, fontsize=9.5, bbox=box)
+    axes.annotate(_plain(text), place, **offsets, **alignment, fontsize=9.5, bbox=box)
 
 
 def tidy(axes: Any, title: str, grid: str) -> None:
