@@ -1,6 +1,7 @@
 """Data sets of numpy's through models; tests/cli/test_score.py has those of pyarrow."""
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import count
@@ -15,7 +16,7 @@ import zrt
 from tests.scoring import models
 from tests.support.interrupts import on_its_own
 from tests.support.models import parsed
-from zrt.errors import ArgumentError, FileError, MemoryLimitError, ShapeError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, FileError, MemoryLimitError, ShapeError, UnsupportedError
 from zrt.scoring import parts
 from zrt.scoring.blocks import Chunk
 from zrt.scoring.parts import Parts
@@ -106,6 +107,28 @@ def test_error_of_a_run_leaves_complete_parts(data: Path, tmp_path: Path, monkey
     score(open_source(data, "npz"), scorer(), COLUMNS, again, threads=2)
     again.finish()
     assert np.load(tmp_path / "results.npz")["n"].tolist() == list(range(0, 2 * ROWS, 2))
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+def test_thread_that_the_system_refuses_loses_no_row(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    start, starts = threading.Thread.start, count(1)
+
+    def some(thread: threading.Thread) -> None:
+        if next(starts) >= refused:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patched, closing(parts_of(tmp_path)) as parts:
+        patched.setattr(threading.Thread, "start", some)
+        with pytest.raises(AllocationError, match="no thread for a lane: can't start new thread"):
+            score(open_source(data, "npz"), scorer(), COLUMNS, parts, threads=2)
+    parts = parts_of(tmp_path, resume=True)
+    score(open_source(data, "npz"), scorer(), COLUMNS, parts, threads=2)
+    parts.finish()
+    with np.load(tmp_path / "results.npz") as columns:
+        assert columns["n"].tolist() == list(range(0, 2 * ROWS, 2))
 
 
 def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
