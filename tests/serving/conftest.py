@@ -89,7 +89,7 @@ class Server(Client):
         self.application = app
         self._listening = server.listen("127.0.0.1", 0)
         super().__init__(self._listening.getsockname()[1])
-        self._uvicorn = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
+        self._uvicorn = uvicorn.Server(server.configuration(app, None, False))
         self._thread = threading.Thread(target=self._uvicorn.run, kwargs={"sockets": [self._listening]}, daemon=True)
 
     @property

@@ -13,6 +13,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 # keeps them all, and copies a long line again for each part that comes.
 MOST_BYTES = 1 << 16
 
+# The seconds that a client may take until its first request begins, for a head, and between two parts of a body.
+PATIENCE = 60.0
+
 
 class Connection(HttpToolsProtocol):
     """A connection that speaks HTTP/1.
@@ -20,25 +23,45 @@ class Connection(HttpToolsProtocol):
     It is refused (status 400) when its client sends more than `MOST_BYTES` of anything but bodies. A client that offers
     another protocol beside its request (``Upgrade``) gets the answer to the request. The parser takes what follows such
     an offer for the other protocol: so it reads the head a second time, without the offer. When the client goes
-    away, each of its requests learns of it: uvicorn tells the last one only.
+    away, each of its requests learns of it: uvicorn tells the last one only. A client that does not go on with a
+    request is given up after `PATIENCE`.
     """
 
     parser: Any
     _held = 0
+    # When the client was heard last, while it owes a request or a part of one.
+    _heard: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client came."""
         super().connection_made(transport)
         # The requests without a whole answer, in their order, and perhaps some before them.
         self._requests: deque[RequestResponseCycle] = deque()
+        self._hear()
+        self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client went away, or the server closed the connection."""
         super().connection_lost(exc)
+        self._looking.cancel()
         for request in self._requests:
             if not request.response_complete:
                 request.disconnected = True
             request.message_event.set()
+
+    def _hear(self) -> None:
+        self._heard = self.loop.time()
+
+    def _look(self) -> None:
+        """Gives the client up, or looks again when it has been silent for long enough."""
+        left = PATIENCE
+        # Nobody waits for a client that may not send.
+        if self._heard is not None and not self.flow.read_paused:
+            left -= self.loop.time() - self._heard
+        if left <= 0:
+            self.transport.close()
+        else:
+            self._looking = self.loop.call_later(left, self._look)
 
     def data_received(self, data: bytes) -> None:
         """Reads what came; the parser calls the methods below where a part of a request is complete."""
@@ -79,8 +102,14 @@ class Connection(HttpToolsProtocol):
         others = [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join([first, *others, b"", b""])
 
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._hear()
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         """The head of a request came."""
+        self._hear()
         # Most of it may be the body, which came in the same read.
         if self._held > MOST_BYTES and len(self._head()) > MOST_BYTES:
             raise ValueError("the head is too large")
@@ -94,12 +123,14 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A part of a body came."""
         self._held = 0
+        self._hear()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """A request came."""
         self._held = 0
         if not self._is_offer():
+            self._heard = None
             super().on_message_complete()
 
     def on_response_complete(self) -> None:

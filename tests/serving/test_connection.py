@@ -1,0 +1,121 @@
+"""`Connection`: clients that do not go on with a request."""
+
+import socket
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import zrt
+from tests.serving.conftest import Server
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install --group serving")
+pytest.importorskip("httptools", reason="httptools is not installed: pip install --group serving")
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from zrt.serving import connection
+from zrt.serving.connection import Connection
+
+HEAD = b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: 100\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", HEAD, HEAD + b"\r\n{"], ids=["nothing", "half a head", "half a body"])
+def test_silent_client_is_given_up_and_others_are_not(
+    serve: Callable[..., Server], double: zrt.Session, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(connection, "PATIENCE", 0.1)
+    server = serve({"m": double})
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        client.sendall(sent)
+        assert client.recv(1) == b""
+    row = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
+    assert server.infer("m", [row]).json["outputs"][0]["data"] == [2, 4, 6, 8]
+
+
+class Loop:
+    """An event loop with a clock of its own, in which nothing else runs."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.later: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, function: Callable[..., None], *arguments: Any) -> Any:
+        call = (self.now + delay, lambda: function(*arguments))
+        self.later.append(call)
+
+        return mock.Mock(cancel=lambda: self.later.remove(call))
+
+    def create_task(self, work: Any) -> Any:
+        work.close()
+
+        return mock.Mock()
+
+    def pass_time(self, seconds: float) -> None:
+        end = self.now + seconds
+        while due := [call for call in self.later if call[0] <= end]:
+            call = min(due, key=lambda each: each[0])
+            self.later.remove(call)
+            self.now = call[0]
+            call[1]()
+        self.now = end
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def opened(loop: Loop) -> Connection:
+    async def nothing(scope: Any, receive: Any, send: Any) -> None:
+        """An application that does not answer."""
+
+    config = uvicorn.Config(nothing, log_config=None, ws="none")
+    config.load()
+    made = Connection(config, ServerState(), {}, loop)
+    transport = mock.Mock(is_closing=lambda: transport.close.called, get_extra_info=lambda name: None)
+    made.connection_made(transport)
+    return made
+
+
+def test_body_may_take_long_and_a_head_may_not(opened: Connection, loop: Loop) -> None:
+    loop.pass_time(59)
+    opened.data_received(HEAD + b"\r\n")
+    for _ in range(5):
+        loop.pass_time(59)
+        opened.data_received(b"{")
+    assert not opened.transport.close.called
+    loop.pass_time(61)
+    assert opened.transport.close.called
+
+
+def test_head_in_small_parts_is_given_up(opened: Connection, loop: Loop) -> None:
+    for byte in HEAD + b"x: " + b"y" * 100:
+        loop.pass_time(1)
+        opened.data_received(bytes([byte]))
+        if opened.transport.close.called:
+            break
+    assert 60 <= loop.now <= 62
+
+
+def test_client_that_waits_for_its_answer_is_not_given_up(opened: Connection, loop: Loop) -> None:
+    opened.data_received(HEAD + b"\r\n" + b" " * 100)
+    loop.pass_time(1000)
+    assert not opened.transport.close.called
+    # Nor one whose second request is not read meanwhile.
+    opened.data_received(HEAD)
+    opened.flow.pause_reading()
+    loop.pass_time(1000)
+    assert not opened.transport.close.called
+
+
+def test_closed_connection_leaves_no_timer(opened: Connection, loop: Loop) -> None:
+    assert loop.later
+    opened.connection_lost(None)
+    assert loop.later == []
