@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import zrt
 from tests.support import compiler
 from tests.support.faults import Faults
@@ -45,9 +47,10 @@ def kinds() -> list[str]:
 
 
 def build(target: Path) -> Path:
-    """Compiles the library around the one that is loaded; skips the test without a C compiler."""
+    """Compiles the library around the one that is loaded; skips the test without that or without a C compiler."""
     around = library().path
-    assert around is not None, "the core built into zrt has no library of its own"
+    if around is None:
+        pytest.skip("the core built into zrt has no library of its own")
     text = [Path(__file__).with_suffix(".c").read_text()]
     lines = []
     for struct, later in LATER.items():
