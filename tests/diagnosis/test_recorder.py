@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -398,3 +399,7 @@ def test_drop_in_records_by_a_variable(path: Path, tmp_path: Path, monkeypatch: 
         session.run(None, {"x": X, "s": np.array([4, 5])})
     (capsule,) = (tmp_path / "capsules").iterdir()
     assert zrt.replay(capsule).reason == "it failed"
+
+
+def test_time_that_a_run_waits_for_its_cpu(script: Callable[..., Any]) -> None:
+    script("shared_cpu.py")

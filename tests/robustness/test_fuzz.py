@@ -30,16 +30,17 @@ from tests.robustness.anything import (
 )
 from tests.robustness.vocabulary import QUIET
 from tests.support import models
+from tests.support.times import TIMES
 
 # Some of these arguments make numpy warn.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-# Derandomized: the same examples in every run.
+# The same examples in every run, and others where they are to be more.
 STEADY = settings(
-    derandomize=True,
+    derandomize=TIMES == 1,
     deadline=None,
     database=None,
-    max_examples=300,
+    max_examples=300 * TIMES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )
 
@@ -327,4 +328,4 @@ class Uses(RuleBasedStateMachine):
 
 
 def test_uses_in_any_order() -> None:
-    run_state_machine_as_test(Uses, settings=settings(STEADY, max_examples=60, stateful_step_count=40))
+    run_state_machine_as_test(Uses, settings=settings(STEADY, max_examples=60 * TIMES, stateful_step_count=40))

@@ -7,6 +7,7 @@ import pytest
 
 from tests.robustness.conftest import Child
 from tests.support import models
+from tests.support.times import TIMES
 
 
 def valid_models() -> list[bytes]:
@@ -48,7 +49,7 @@ def mutated(seed: int, valid: list[bytes]) -> bytes:
     return bytes(model)
 
 
-MODELS_EACH = 1000
+MODELS_EACH = 1000 * TIMES
 
 
 @pytest.mark.official
@@ -58,7 +59,7 @@ def test_mutated_model_is_refused_or_runs(child: Child, first: int) -> None:
     last = first + MODELS_EACH
     while first < last:
         process = child.start("fuzz/models.py", arguments=[first, last])
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=120 * TIMES)
         if process.returncode == 0:
             assert "ran" in output
             assert "refused" in output

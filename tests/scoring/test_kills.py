@@ -1,6 +1,5 @@
 """Runs of `zrt score` that are killed anywhere: after ``--resume`` the results are those of a run that was not."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 from tests.scoring import models
 from tests.support import compiler, processes
+from tests.support.times import TIMES
 
 pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
 
@@ -22,7 +22,7 @@ ROWS = 60
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the preloaded library names Linux's calls")
 
 # Of the slow test; 1,000 take some minutes.
-INSTANTS = os.environ.get("ZRT_KILLS", "100")
+INSTANTS = min(100 * TIMES, 1000)
 
 
 @pytest.fixture(scope="module")
@@ -82,4 +82,4 @@ def test_kill_at_each_call_that_writes(kill, target: str, kind: str, more: tuple
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["results", "results.csv"])
 def test_kill_at_random_instants(kill, target: str) -> None:
-    assert kill(target, "csv", f"random:{INSTANTS}") > int(INSTANTS) // 4
+    assert kill(target, "csv", f"random:{INSTANTS}") > INSTANTS // 4

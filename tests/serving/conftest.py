@@ -96,6 +96,11 @@ class Server(Client):
     def started(self) -> bool:
         return self._uvicorn.started or not self._thread.is_alive()
 
+    @property
+    def connections(self) -> int:
+        """How many there are now."""
+        return len(self._uvicorn.server_state.connections)
+
     def start(self) -> None:
         self._thread.start()
 

@@ -1,7 +1,9 @@
-"""`Connection`: clients that do not go on with a request."""
+"""`Connection`: clients that do not go on with a request, or do not take the answer."""
 
+import json
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from unittest import mock
 
@@ -33,6 +35,34 @@ def test_silent_client_is_given_up_and_others_are_not(
         assert client.recv(1) == b""
     row = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
     assert server.infer("m", [row]).json["outputs"][0]["data"] == [2, 4, 6, 8]
+
+
+def test_client_that_takes_no_answer_is_given_up(
+    serve: Callable[..., Server], double: zrt.Session, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(connection, "PATIENCE", 0.1)
+    server = serve({"m": double})
+    # More than the system keeps for a client.
+    rows = 1_000_000
+    data = bytes(16 * rows)
+    text = json.dumps(
+        {
+            "inputs": [
+                {"name": "x", "shape": [rows, 4], "datatype": "FP32", "parameters": {"binary_data_size": len(data)}}
+            ],
+            "parameters": {"binary_data_output": True},
+        }
+    ).encode()
+    head = f"POST /v2/models/m/infer HTTP/1.1\r\nInference-Header-Content-Length: {len(text)}\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        client.sendall(f"{head}Content-Length: {len(text) + len(data)}\r\n\r\n".encode() + text + data)
+        # The first byte of the answer.
+        answer = len(client.recv(1))
+        eventually(lambda: server.connections == 0)
+        with suppress(ConnectionResetError):
+            while part := client.recv(1 << 20):
+                answer += len(part)
+    assert answer < len(data)
 
 
 class Loop:
@@ -79,7 +109,11 @@ def opened(loop: Loop) -> Connection:
     config = uvicorn.Config(nothing, log_config=None, ws="none")
     config.load()
     made = Connection(config, ServerState(), {}, loop)
-    transport = mock.Mock(is_closing=lambda: transport.close.called, get_extra_info=lambda name: None)
+    transport = mock.Mock(
+        is_closing=lambda: transport.close.called,
+        get_extra_info=lambda name: None,
+        get_write_buffer_size=mock.Mock(return_value=0),
+    )
     made.connection_made(transport)
     return made
 
@@ -113,6 +147,24 @@ def test_client_that_waits_for_its_answer_is_not_given_up(opened: Connection, lo
     opened.flow.pause_reading()
     loop.pass_time(1000)
     assert not opened.transport.close.called
+
+
+def test_client_that_takes_its_answer_slowly_is_not_given_up(opened: Connection, loop: Loop) -> None:
+    opened.data_received(HEAD + b"\r\n" + b" " * 100)
+    for unsent in range(1000, 0, -1):
+        opened.transport.get_write_buffer_size.return_value = unsent
+        loop.pass_time(59)
+    # What waits may stay as long as it is, where the client takes some and more comes.
+    for _ in range(10):
+        opened.resume_writing()
+        loop.pass_time(59)
+    opened.resume_writing()
+    # A server that closes the connection first sends what waits.
+    opened.transport.close()
+    loop.pass_time(59)
+    assert not opened.transport.abort.called
+    loop.pass_time(2)
+    assert opened.transport.abort.called
 
 
 def test_closed_connection_leaves_no_timer(opened: Connection, loop: Loop) -> None:

@@ -198,6 +198,10 @@ class TestReading:
         profile = trace([event("inner", 5, 1), event("outer", 5, 9), event("first", 0, 2)])
         assert [found.name for found in profile.events] == ["first", "outer", "inner"]
 
+    def test_operators_below_a_microsecond_have_no_share(self, trace):
+        rows = trace([event("a", 0, 0), event("b", 1, 0)]).by_node()
+        assert [(row.total_us, row.share) for row in rows] == [(0, 0), (0, 0)]
+
     def test_entries_of_other_tools_are_ignored(self, trace):
         names = {"ph": "M", "name": "thread_name", "args": {"name": "main"}}
         assert len(trace({"traceEvents": [names, event("a", 0, 1)]}).events) == 1

@@ -54,7 +54,9 @@ class RecordedRun:
     began: float
     """On the clock of `time.monotonic`, in seconds."""
     seconds: float
-    """Its duration, with the time that it waited for a budget of CPUs."""
+    """Its duration, with the time that it waited."""
+    waited: float
+    """The seconds of them in which it waited for a budget of CPUs."""
     thread: int
     """The `threading.get_ident` of its thread; that of another thread for a run in the background."""
     failed: bool
@@ -72,6 +74,7 @@ class RecordedRun:
             int(run.number),
             run.begun / NS,
             run.took / NS,
+            run.waited / NS,
             int(run.thread),
             bool(run.failed),
             {name: numbers(each.dims, min(each.rank, lib.ZRT_RECORDED_DIMS)) for name, each in named.items()},

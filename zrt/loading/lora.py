@@ -105,7 +105,12 @@ def read_lora_adapter(data: bytes) -> tuple[int, int, dict[str, np.ndarray[Any, 
         size = nbytes(info.element_type, shape)
         if size > len(data) - place:
             raise ModelError(f"{subject}: parameter {info.name!r} is cut off")
-        parameters[info.name] = np.frombuffer(data, np.uint8, size, place).view(info.element_type.dtype).reshape(shape)
+        content = np.frombuffer(data, np.uint8, size, place)
+        try:
+            parameters[info.name] = content.view(info.element_type.dtype).reshape(shape)
+        except ValueError as error:
+            # A size of 0 beside one that is too large, or a packed type.
+            raise ModelError(f"{subject}: parameter {info.name!r} cannot be an array: {error}") from error
     return adapter_version, model_version, parameters
 
 
@@ -138,7 +143,7 @@ def _read(data: Any, subject: str) -> tuple[int, int, list[tuple[ValueInfo, int]
                 # ORT would read C++ strings, with pointers from the file.
                 raise _unsupported(subject, word, element_type)
             info = ValueInfo(word, ValueKind.TENSOR, element_type, shape)
-            parameters.append((info, follow(content) + 4 if content else 0))
+            parameters.append((info, follow(content) + 4))
         versions = [number("<i", at) if at else 0 for at in (adapter_version, model_version)]
         return versions[0], versions[1], parameters
     except (struct.error, ValueError) as error:

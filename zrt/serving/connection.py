@@ -13,7 +13,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 # keeps them all, and copies a long line again for each part that comes.
 MOST_BYTES = 1 << 16
 
-# The seconds that a client may take until its first request begins, for a head, and between two parts of a body.
+# The seconds that a client may take until its first request begins, for a head, and between two parts of a body; and
+# those in which it has to take a part of what is sent to it.
 PATIENCE = 60.0
 
 
@@ -24,13 +25,16 @@ class Connection(HttpToolsProtocol):
     another protocol beside its request (``Upgrade``) gets the answer to the request. The parser takes what follows such
     an offer for the other protocol: so it reads the head a second time, without the offer. When the client goes
     away, each of its requests learns of it: uvicorn tells the last one only. A client that does not go on with a
-    request is given up after `PATIENCE`.
+    request, or does not take its answer, is given up after `PATIENCE`.
     """
 
     parser: Any
     _held = 0
     # When the client was heard last, while it owes a request or a part of one.
     _heard: float | None = None
+    # The bytes that wait for the client, and when it took some last.
+    _unsent = 0
+    _taken = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client came."""
@@ -54,14 +58,26 @@ class Connection(HttpToolsProtocol):
 
     def _look(self) -> None:
         """Gives the client up, or looks again when it has been silent for long enough."""
-        left = PATIENCE
+        now = self.loop.time()
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or unsent != self._unsent:
+            self._taken = now
+        self._unsent = unsent
+        since = self._taken
         # Nobody waits for a client that may not send.
         if self._heard is not None and not self.flow.read_paused:
-            left -= self.loop.time() - self._heard
+            since = min(since, self._heard)
+        left = PATIENCE - (now - since)
         if left <= 0:
-            self.transport.close()
-        else:
-            self._looking = self.loop.call_later(left, self._look)
+            # A close would wait until the client takes the rest.
+            (self.transport.abort if since == self._taken else self.transport.close)()
+            left = PATIENCE
+        self._looking = self.loop.call_later(left, self._look)
+
+    def resume_writing(self) -> None:
+        """The client took a large part of what waited."""
+        super().resume_writing()
+        self._taken = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
         """Reads what came; the parser calls the methods below where a part of a request is complete."""

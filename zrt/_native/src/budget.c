@@ -44,6 +44,7 @@ typedef struct run {
     fenv_t arithmetic;
     /* 0 for a run that was ended. */
     size_t granted;
+    uint64_t waited;
     /* Whether a worker has computed it, with this result. */
     int computed;
     OrtStatus *status;
@@ -93,6 +94,8 @@ static unsigned generation;
 /* Whether this thread computes a part of a run. */
 static _Thread_local int inside;
 
+static _Thread_local uint64_t last_waited;
+
 static size_t least(size_t one, size_t other) {
     return one < other ? one : other;
 }
@@ -119,7 +122,8 @@ static run *grant(void) {
     run *granted = first;
     granted->granted = least(granted->wanted, __atomic_load_n(&state, __ATOMIC_RELAXED) & FREE);
     __atomic_fetch_add(&state, RUN - granted->granted, __ATOMIC_ACQUIRE);
-    waited += zrt_clock() - granted->since;
+    granted->waited = zrt_clock() - granted->since;
+    waited += granted->waited;
     waiting--;
     first = granted->next;
     if (first == NULL)
@@ -299,7 +303,7 @@ static uintptr_t wait_for_turn(run *self) {
 }
 
 /* The result of a code other than ZRT_OK is no status but that code. */
-static OrtStatus *run_in_turn(run *self) {
+static OrtStatus *take_turn(run *self) {
     if (inside)
         return compute(self);
     self->wanted = 1;
@@ -323,6 +327,12 @@ static OrtStatus *run_in_turn(run *self) {
     inside = 0;
     if (begun == generation)
         give(self->granted);
+    return status;
+}
+
+static OrtStatus *run_in_turn(run *self) {
+    OrtStatus *status = take_turn(self);
+    last_waited = self->waited;
     return status;
 }
 
@@ -398,7 +408,8 @@ void zrt_budget_wake(const OrtRunOptions *run_options) {
             each->next = ended;
             ended = each;
             waiting--;
-            waited += zrt_clock() - each->since;
+            each->waited = zrt_clock() - each->since;
+            waited += each->waited;
         } else
             link = &each->next;
         last = link;
@@ -413,6 +424,10 @@ int zrt_budget_mark(int mark) {
     int before = inside;
     inside = mark;
     return before;
+}
+
+uint64_t zrt_budget_waited(void) {
+    return last_waited;
 }
 
 void zrt_budget_read(zrt_budget *budget) {

@@ -28,6 +28,9 @@ void zrt_budget_install(OrtApi *table);
 int zrt_budget_enter(OrtSession *session, size_t places, int bound);
 void zrt_budget_release(OrtSession *session);
 
+/* For how many nanoseconds the last run of this thread waited for its turn. */
+uint64_t zrt_budget_waited(void);
+
 /* Ends the runs that wait under these options, which were terminated. */
 void zrt_budget_wake(const OrtRunOptions *run_options);
 

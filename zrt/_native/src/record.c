@@ -9,6 +9,7 @@
 #include "handle.h"
 #include "code.h"
 #include "lane.h"
+#include "budget.h"
 #include "record.h"
 
 /* Runs before a median is believed. */
@@ -98,6 +99,7 @@ static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const Or
     run.number = __atomic_add_fetch(&recorder->count, 1, __ATOMIC_RELAXED);
     run.begun = begun;
     run.took = took;
+    run.waited = zrt_budget_waited();
     run.thread = PyThread_get_thread_ident();
     run.failed = status != NULL;
     run.input_count = least(count, ZRT_RECORDED_INPUTS);

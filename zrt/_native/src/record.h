@@ -21,6 +21,8 @@ typedef struct zrt_recorded_run {
     /* On zrt_clock, and for how many nanoseconds. */
     uint64_t begun;
     uint64_t took;
+    /* For how many of them it waited for the budget. */
+    uint64_t waited;
     uint64_t thread;
     int failed;
     /* How many of the inputs are here: none of a run by a binding or a lane. */
