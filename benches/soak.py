@@ -2,8 +2,8 @@
 
 `python -m benches.soak` repeats five operations, each in a process of its own: 100 million runs of a lane, 10 million
 runs of changing shapes, a million lives of sessions, a million runs that a deadline ends, 100,000 states. It prints
-the resident memory, descriptors and threads at the first of 50 samples and at the last one, and the time of one
-operation in the first and the last tenth. `--part 0.001` does a thousandth; `--plot FILE` draws the samples.
+the resident memory, descriptors and threads at the first of 50 samples and at the last one, and the CPU time of
+one operation in the first and the last tenth. `--part 0.001` does a thousandth; `--plot FILE` draws the samples.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def session(text: str) -> zrt.Session:
 
 
 class Sample(NamedTuple):
-    """What a process has, and the seconds of one operation since the sample before."""
+    """What a process has, and the CPU seconds of one operation since the sample before."""
 
     resident: int
     descriptors: int
@@ -121,9 +121,9 @@ def states() -> Callable[[int], None]:
 
     def repeated(times: int) -> None:
         for _ in repeat(None, times):
-            lane.state = lane.new_state()
-            lane.run()
-            kept = lane.state.snapshot()
+            state = lane.new_state()
+            lane.run(state)
+            kept = state.snapshot()
         assert kept.arrays["h"][0] == 1
 
     return repeated
@@ -147,9 +147,9 @@ def use(name: str, count: int) -> list[Sample]:
     repeated(max(1, each // 10))
     samples = []
     for _ in range(SAMPLES):
-        start = time.perf_counter()
+        start = time.process_time()
         repeated(each)
-        seconds = (time.perf_counter() - start) / each
+        seconds = (time.process_time() - start) / each
         gc.collect()
         samples.append(
             Sample(resident_bytes(), *(len(os.listdir(f"/proc/self/{part}")) for part in ("fd", "task")), seconds)
@@ -166,7 +166,7 @@ def measure(name: str, part: float) -> list[Sample]:
 
 
 def tenth(samples: list[Sample], first: bool) -> float:
-    """The median time of an operation in the first or the last tenth, in microseconds."""
+    """The median CPU time of an operation in the first or the last tenth, in microseconds."""
     number = SAMPLES // 10
     return median(each.seconds for each in (samples[:number] if first else samples[-number:])) * 1e6
 
@@ -182,7 +182,7 @@ def row(name: str, part: float, samples: list[Sample]) -> str:
 
 
 def draw(measured: dict[str, list[Sample]], picture: Path) -> None:
-    """Memory and time of all operations, from the first sample on."""
+    """Memory and CPU time of all operations, from the first sample on."""
     from matplotlib.figure import Figure
 
     from zrt.cli import figures
@@ -197,7 +197,7 @@ def draw(measured: dict[str, list[Sample]], picture: Path) -> None:
         memory.set(ylabel="MiB", ylim=(-4, 4))
         times.set(ylabel="ratio", xlabel="per cent of the operations", ylim=(0, 2))
         figures.tidy(memory, "Resident memory above that at the first sample", grid="both")
-        figures.tidy(times, "Time of one operation over that in the first sample", grid="both")
+        figures.tidy(times, "CPU time of one operation over that in the first sample", grid="both")
         memory.legend(frameon=False, loc="upper left", ncols=3)
         return drawn
 

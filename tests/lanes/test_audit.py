@@ -75,6 +75,7 @@ class TestOfALane:
         (after,) = lane.audit().outputs
         assert (after.shape, after.nbytes, after.kind) == ((1, 2), 16, "left")
         assert after.ort_address == lane.outputs["indices"].ctypes.data
+        assert after.ort_address % after.alignment == 0
         assert after.memory.name == "Cpu"
 
     def test_reports_a_view_that_is_a_copy(self, monkeypatch):

@@ -194,3 +194,29 @@ def test_value_of_the_first_run_is_empty_along_an_open_axis(load):
         assert lane.outputs["y"] == -6
     with pytest.raises(ArgumentError, match="axis 1 has the size 2 in the model"):
         session.lane({"sound": (1, 2, 3)}, state=zrt.StatePorts([StatePair("made", "cross", 1, once=True)], 8))
+
+
+def test_snapshot_has_the_values_that_first_runs_made(load):
+    branches = " ".join(
+        f"""made_{name} = If (again) <
+                then_branch = used_{name} () => (float[m] o_{name}) {{ o_{name} = Identity({name}) }},
+                else_branch = new_{name} () => (float[n] p_{name}) {{ p_{name} = {operator}(sound) }}
+            >"""
+        for name, operator in (("a", "Neg"), ("b", "Identity"), ("c", "Abs"))
+    )
+    session = load(
+        f"""(float[n] sound, float[k] a, float[k] b, float[k] c, bool[1] again)
+            => (float[m] made_a, float[m] made_b, float[m] made_c) {{ {branches} }}"""
+    )
+    pairs = [StatePair(f"made_{name}", name, once=True) for name in "abc"]
+    lane = session.lane({"sound": (2,)}, state=zrt.StatePorts(pairs, 8, follow={"again": "past"}))
+    assert lane.state.snapshot().arrays == {}
+    lane.inputs["sound"][...] = -3
+    lane.run()
+    arrays = lane.state.snapshot().arrays
+    assert {name: array.tolist() for name, array in arrays.items()} == {"a": [3, 3], "b": [-3, -3], "c": [3, 3]}
+    # A state that begins with them does not make them again.
+    lane.inputs["sound"][...] = 0
+    again = lane.new_state(lane.state.snapshot())
+    lane.run(again)
+    assert again["b"].tolist() == [-3, -3]

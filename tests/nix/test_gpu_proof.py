@@ -114,6 +114,13 @@ class TestReport:
         assert [entry["figures"] for entry in report.items] == [{"number": 1}, {}, {}, {"number": 5}, {}]
         assert report.summary() == "1 passed, 2 failed, 2 skipped"
 
+    def test_report_is_written_after_each_item(self, report: Any) -> None:
+        written = []
+        report.write = lambda: written.append(len(report.items))
+        for name in ("first", "second"):
+            report.item(name, dict)
+        assert written == [1, 2]
+
     def test_dry_run_passes_nothing(self) -> None:
         report = proof.Report(dry=True)
         report.item("good", lambda: {"number": 1})

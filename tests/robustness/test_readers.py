@@ -1,7 +1,6 @@
 """Whatever bytes a file or a request has: its reader returns, or raises an error of zrt's."""
 
 import base64
-import random
 import sys
 from pathlib import Path
 

@@ -7,8 +7,9 @@ packages. `--against` is a folder with the other kind of library: the provider b
 beside the official one, in processes that take turns. `--dry` runs what the CPU can run instead; nothing counts as
 passed then.
 
-Each item of the report is "passed", "failed", "skipped" (with the reason) or "dry". Exit status: 0 if no item failed
-and at least one passed, 1 if one failed, 3 if this machine cannot run CUDA, so that nothing was proved.
+The report is written anew after each item, so that a proof that is cut off leaves one too. Each item of it is "passed",
+"failed", "skipped" (with the reason) or "dry". Exit status: 0 if no item failed and at least one passed, 1 if one
+failed, 3 if this machine cannot run CUDA, so that nothing was proved.
 """
 
 from __future__ import annotations
@@ -211,6 +212,8 @@ class Report:
 
     def __init__(self, dry: bool) -> None:
         self.dry = dry
+        # Called after each item.
+        self.write: Callable[[], None] = lambda: None
         self.items: list[dict[str, Any]] = []
 
     def item(self, name: str, call: Callable[[], dict[str, Any]], without: str | None = None) -> None:
@@ -231,6 +234,7 @@ class Report:
         entry["seconds"] = round(time.monotonic() - start, 1)
         self.items.append(entry)
         print(f"{entry['status']:8}{name}{': ' + entry['reason'] if entry['reason'] else ''}", file=sys.stderr)
+        self.write()
 
     def count(self, status: str) -> int:
         return sum(entry["status"] == status for entry in self.items)
@@ -400,19 +404,26 @@ def main() -> int:
         report = Report(given.dry)
         info, reason = look(packed, report)
         without = reason and "CUDA cannot be used here: " + textwrap.shorten(reason, 80, placeholder=" …")
-        carry_out(packed, other, report, without)
-        found = {
-            "summary": report.summary(),
+        about = {
             "reason": reason,
             "machine": machine(),
             "library": packed.facts["library"],
             "architecture": packed.facts["architecture"],
             "onnxruntime": info.get("versions", {}).get("onnxruntime", "not known"),
             "zrt": info,
-            "items": report.items,
         }
-    (given.report / "report.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    (given.report / "report.md").write_text(markdown(found), encoding="utf-8")
+
+        def write() -> None:
+            found = {"summary": report.summary(), **about, "items": report.items}
+            for name, text in (("report.json", json.dumps(found, indent=1)), ("report.md", markdown(found))):
+                beside = given.report / f".{name}"
+                beside.write_text(text, encoding="utf-8")
+                beside.replace(given.report / name)
+
+        report.write = write
+        # Of a zrt that does not start, and where nothing else comes.
+        write()
+        carry_out(packed, other, report, without)
     if without:
         print(f"gpu-proof: nothing was proved: {reason}", file=sys.stderr)
     print(report.summary())
