@@ -12,6 +12,7 @@ import zrt
 from tests.custom_ops.support import ONE, TWO, Add, Op, X, build, load, options
 from zrt.custom_ops import CustomOp, KernelContext, KernelInfo
 from zrt.errors import (
+    AllocationError,
     ArgumentError,
     BusyError,
     CallbackError,
@@ -78,6 +79,9 @@ def test_inputs_are_read_only_views() -> None:
         (lambda context: context.logger.log("INFO", 5), DTypeError),
         (lambda context: context.scratch(3, str), UnsupportedError),
         (lambda context: context.scratch(-1), ShapeError),
+        (lambda context: context.scratch((1,) * 65), UnsupportedError),
+        (lambda context: context.scratch((0, 2**62, 2**62), np.float32), ShapeError),
+        (lambda context: context.scratch((2**62, 2**62), np.float32), AllocationError),
         (lambda context: context.resource(1, 0), UnsupportedError),
     ],
 )

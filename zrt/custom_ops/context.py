@@ -22,6 +22,7 @@ from zrt.errors import ArgumentError, Error, OrtError, OutOfRangeError, ShapeErr
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.types import ElementType, as_shape
 from zrt.values import strings
+from zrt.values.value import Value
 
 new = ffi.new
 unpack = ffi.unpack
@@ -230,11 +231,7 @@ class KernelContext(CallScoped):
         element_type = ElementType.of(dtype)
         if not element_type.bits or element_type.packed:
             raise UnsupportedError(f"scratch: no memory for {element_type.name}")
-        dims = as_shape(shape, "scratch")
-        size = int(np.prod(dims, dtype=object)) * element_type.dtype.itemsize
-        if size == 0:
-            return np.empty(dims, element_type.dtype)
-        return self.allocator().allocate(size).numpy().view(element_type.dtype).reshape(dims)
+        return Value.allocate(shape, element_type, self.allocator(), "scratch").numpy()
 
     def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
         """The provider's allocator for that memory; it stays valid after the call."""

@@ -4,6 +4,7 @@ The arguments: the name of a reader, a folder of inputs to begin with, which get
 of libFuzzer, such as ``-max_total_time=60``, or ``-merge=1`` and a folder for the fewest inputs that reach the same.
 """
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -20,6 +21,8 @@ with atheris.instrument_imports(include=["zrt"]):
 
 for index, each in enumerate(begin):
     (Path(folder) / f"begin-{index}").write_bytes(each)
-arguments = [sys.argv[0], *options, f"-max_len={reader.most}", "-rss_limit_mb=2048", "-timeout=20", folder]
+# By this command libFuzzer starts itself for a merge.
+command = shlex.join([sys.executable, "-P", *sys.argv[:3]])
+arguments = [command, *options, f"-max_len={reader.most}", "-rss_limit_mb=2048", "-timeout=20", folder]
 atheris.Setup(arguments, lambda data: readers.takes(name, data))
 atheris.Fuzz()
