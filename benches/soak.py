@@ -192,10 +192,12 @@ def draw(measured: dict[str, list[Sample]], picture: Path) -> None:
         memory, times = drawn.subplots(2, 1, sharex=True)
         done = [100 * (index + 1) / SAMPLES for index in range(SAMPLES)]
         for name, samples in measured.items():
-            memory.plot(done, [(each.resident - samples[0].resident) / 2**20 for each in samples], label=name)
+            memory.plot(done, [(each.resident - samples[0].resident) / 1024 for each in samples], label=name)
             times.plot(done, [each.seconds / samples[0].seconds for each in samples])
-        memory.set(ylabel="MiB", ylim=(-4, 4))
-        times.set(ylabel="ratio", xlabel="per cent of the operations", ylim=(0, 2))
+        # At least this much, so that nothing looks like growth.
+        most = max(100, *map(abs, memory.get_ylim()))
+        memory.set(ylabel="KiB", ylim=(-most, most))
+        times.set(ylabel="ratio", xlabel="per cent of the operations", ylim=(0, max(2, times.get_ylim()[1])))
         figures.tidy(memory, "Resident memory above that at the first sample", grid="both")
         figures.tidy(times, "CPU time of one operation over that in the first sample", grid="both")
         memory.legend(frameon=False, loc="upper left", ncols=3)

@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 from unittest import mock
 
@@ -11,6 +11,7 @@ import pytest
 
 import zrt
 from tests.serving.conftest import Server
+from zrt.bench.machine import resident_bytes
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install --group serving")
 pytest.importorskip("httptools", reason="httptools is not installed: pip install --group serving")
@@ -35,6 +36,22 @@ def test_silent_client_is_given_up_and_others_are_not(
         assert client.recv(1) == b""
     row = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
     assert server.infer("m", [row]).json["outputs"][0]["data"] == [2, 4, 6, 8]
+
+
+def test_half_open_connections_keep_nobody_waiting(
+    serve: Callable[..., Server], double: zrt.Session, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(connection, "PATIENCE", 2)
+    server = serve({"m": double})
+    before = resident_bytes()
+    with ExitStack() as clients:
+        for number in range(300):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+            client.sendall((HEAD + b"\r\n" + b" " * 99)[: number % 150])
+        row = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
+        assert server.infer("m", [row]).json["outputs"][0]["data"] == [2, 4, 6, 8]
+        assert resident_bytes() - before < 300 * 65536
+        eventually(lambda: server.connections == 0)
 
 
 def test_client_that_takes_no_answer_is_given_up(
