@@ -203,13 +203,13 @@ def draw(measured: dict[str, list[Sample]], picture: Path) -> None:
         memory.legend(frameon=False, loc="upper left", ncols=3)
         return drawn
 
-    figures.save(figure, [picture, picture.with_stem(f"{picture.stem}-dark")])
+    figures.save(figure, [picture])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benches.soak", description=__doc__)
     parser.add_argument("--part", type=float, default=1.0, help="of the operations; default 1")
-    parser.add_argument("--plot", type=Path, help="draw a picture there, and one for dark pages beside it")
+    parser.add_argument("--plot", type=Path, help="draw the samples there")
     parser.add_argument("--use", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.use:
