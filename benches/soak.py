@@ -4,6 +4,7 @@
 runs of changing shapes, a million lives of sessions, a million runs that a deadline ends, 100,000 states. It prints
 the resident memory, descriptors and threads at the first of 50 samples and at the last one, and the CPU time of
 one operation in the first and the last tenth. `--part 0.001` does a thousandth; `--plot FILE` draws the samples.
+It needs Linux.
 """
 
 from __future__ import annotations

@@ -421,7 +421,7 @@ def main() -> int:
                 beside.replace(given.report / name)
 
         report.write = write
-        # Of a zrt that does not start, and where nothing else comes.
+        # There may be an item already: that zrt does not start.
         write()
         carry_out(packed, other, report, without)
     if without:
