@@ -66,6 +66,14 @@ def test_made_models_carry_their_origin(source: Path, make: Callable[[Path], Pat
     assert "processor" not in record
 
 
+@pytest.mark.parametrize("make", [zrt.save_optimized, zrt.compile], ids=["optimized", "compiled"])
+def test_options_are_in_the_origin(source: Path, make: Callable[..., Any]) -> None:
+    entries = {"session.disable_prepacking": "1"}
+    options = zrt.SessionOptions(log_severity_level="FATAL", config_entries=entries)
+    make(source, source.with_name("made.onnx"), options)
+    assert read(source.with_name("made.onnx"))["config_entries"] == entries
+
+
 def test_pieces_and_bytes_carry_it_too(source: Path) -> None:
     pieces: list[bytes] = []
     zrt.compile(source, pieces.append, QUIET)
