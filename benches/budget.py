@@ -64,7 +64,7 @@ class Callers:
             )
         )
         # The process ends with its input, before the stack waits for it.
-        stack.callback(self._process.stdin.close)  # type: ignore[union-attr]
+        stack.callback(self._process.stdin.close)
         self._answer()
 
     def _answer(self) -> str:

@@ -139,11 +139,11 @@ def memory_of(count: int, path: Path, folder: str) -> float:
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     held = [subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes) for _ in range(count)]
     for process in held:
-        process.stdout.readline()  # type: ignore[union-attr]
+        process.stdout.readline()
     for process in held:
-        process.stdin.write("\n")  # type: ignore[union-attr]
-        process.stdin.flush()  # type: ignore[union-attr]
-    sizes = [int(process.stdout.readline()) for process in held]  # type: ignore[union-attr]
+        process.stdin.write("\n")
+        process.stdin.flush()
+    sizes = [int(process.stdout.readline()) for process in held]
     for process in held:
         process.communicate("\n")
     return sum(sizes) / 1024
@@ -173,7 +173,7 @@ def answers_table(seconds: float, rounds: int) -> Iterator[str]:
             if model.name not in ANSWERS:
                 continue
             feeds = os.path.join(scratch, "feeds.npz")
-            np.savez(feeds, **model.make_feeds(np.random.default_rng(0)))  # type: ignore[arg-type]
+            np.savez(feeds, **model.make_feeds(np.random.default_rng(0)))
             filled(model.path, folder)
 
             def answer(package: str, place: str, path: Path = model.path, feeds: str = feeds) -> str:

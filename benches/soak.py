@@ -23,10 +23,10 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from onnx import parser as notation
 
 import zrt
 from benches.models import build
+from tests.support import models
 from zrt.bench.machine import resident_bytes
 from zrt.errors import TimeoutError
 
@@ -34,24 +34,12 @@ ROOT = Path(__file__).parents[1]
 SAMPLES = 50
 OPTIONS = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
-
-HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
-SUM = HEAD + "sum (float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }"
-COUNTER = HEAD + "counter (float[4] x, float[4] h) => (float[4] next) { next = Add(h, x) }"
-ENDLESS = (
-    HEAD
-    + """endless (int64 n, float[4] x) => (float[4] y) {
-    go = Constant <value = bool {1}> ()
-    y = Loop (n, go, x) <body = step (int64 i, bool c, float[4] a) => (bool d, float[4] b) {
-        d = Identity(c)
-        b = Add(a, a)
-    }>
-}"""
-)
+SUM = "(float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }"
+COUNTER = "(float[4] x, float[4] h) => (float[4] next) { next = Add(h, x) }"
 
 
 def session(text: str) -> zrt.Session:
-    return zrt.Session(notation.parse_model(text), OPTIONS)
+    return zrt.Session(models.parsed(text), OPTIONS)
 
 
 class Sample(NamedTuple):
@@ -102,8 +90,8 @@ def lives() -> Callable[[int], None]:
 
 
 def deadlines() -> Callable[[int], None]:
-    one = session(ENDLESS)
-    feeds = {"n": np.array(2**62), "x": np.ones(4, np.float32)}
+    one = zrt.Session(models.counting_loop(), OPTIONS)
+    feeds = {"turns": np.array(2**62), "start": np.zeros(2, np.float32)}
 
     def repeated(times: int) -> None:
         for _ in repeat(None, times):

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -123,10 +123,10 @@ def test_every_exchange_on_the_way_is_harmless(tree: Path, monkeypatch: pytest.M
     for step in itertools.count():
         calls = itertools.count()
 
-        def exchanging(*arguments: object, **more: object) -> object:
-            if next(calls) == step:  # noqa: B023 (called in this turn of the loop)
+        def exchanging(*arguments: object, calls: Iterator[int] = calls, step: int = step, **more: object) -> object:
+            if next(calls) == step:
                 for path in (tree / "inside/deep/file", tree / "inside/deep"):
-                    path.rename(f"{path}-{step}")  # noqa: B023
+                    path.rename(f"{path}-{step}")
                     path.symlink_to(tree / "outside" / path.name)
             return real(*arguments, **more)
 

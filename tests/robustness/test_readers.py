@@ -1,4 +1,4 @@
-"""Whatever bytes a file or a request has: its reader returns, or raises an error of zrt's."""
+"""Readers of files and requests return, or raise an error of zrt's, for arbitrary bytes."""
 
 import base64
 import sys

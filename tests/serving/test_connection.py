@@ -171,7 +171,7 @@ def test_client_that_takes_its_answer_slowly_is_not_given_up(opened: Connection,
     for unsent in range(1000, 0, -1):
         opened.transport.get_write_buffer_size.return_value = unsent
         loop.pass_time(59)
-    # What waits may stay as long as it is, where the client takes some and more comes.
+    # The number of waiting bytes may stay the same, where the client takes some and the server adds some.
     for _ in range(10):
         opened.resume_writing()
         loop.pass_time(59)

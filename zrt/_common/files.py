@@ -62,7 +62,7 @@ def replacing(
 def temporary_folder(prefix: str) -> Iterator[str]:
     """A new folder, which is removed at the end. Raises `FileError` where none can be made."""
     try:
-        # What cannot be removed is no reason to lose a result, or to hide an error.
+        # A file that cannot be removed is no reason to lose a result, or to hide an error.
         folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
     except OSError as error:
         raise FileError(f"no temporary folder can be made: {error}") from error

@@ -30,8 +30,8 @@ typedef struct zrt_recorded_run {
     zrt_recorded_input inputs[ZRT_RECORDED_INPUTS];
 } zrt_recorded_run;
 
-/* What a recorder does beside its ring: zrt_run_noted gets `key`, 0 for never, for runs that fail, that take more than
-   `slowest` nanoseconds, or more than `times` the median after 100 runs; 0 for no such bound. */
+/* The runs that zrt_run_noted gets with `key`: those that fail, that take more than `slowest` nanoseconds, or, after
+   100 runs, more than `times` the median. A bound of 0 is none, and with a key of 0 it gets no run. */
 typedef struct zrt_recording {
     size_t key;
     uint64_t slowest;

@@ -28,7 +28,7 @@ table = operations.make(folder)
 witness = session()
 # Python prints exceptions that it cannot raise, such as those of a finalizer.
 sys.unraisablehook = lambda _: None
-# What is there now is not looked at in each collection.
+# The collections below leave out the objects that exist now: there are many, and none belongs to an operation.
 gc.collect()
 gc.freeze()
 
@@ -42,7 +42,7 @@ def counts(name):
 
 
 def left(name, before):
-    """What an operation left; a thread may still release what it used."""
+    """The objects that an operation left, by kind. A thread of it may need a moment to release its own."""
     for _ in range(50):
         after = counts(name)
         if after == before:
