@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import json
+from importlib.util import find_spec
 from typing import ClassVar
 
 import numpy as np
@@ -13,12 +15,18 @@ from tests.robustness.prologue import ADD, FEEDS, QUIET, binding, lane, session
 from tests.support import models
 from zrt.custom_ops import Attribute
 from zrt.custom_ops import Op as Standard
+from zrt.scoring.parts import Parts
+from zrt.scoring.score import score
+from zrt.scoring.scorer import Scorer
+from zrt.scoring.sources import open_source
+from zrt.serving import application
 
 F = "float32"
 X = np.arange(4, dtype=np.float32)
 STATE = "(float[4] x, float[4] s) => (float[4] y, float[4] t) { y = Add(x, s)  t = Identity(y) }"
 SEQUENCE = "(seq(float[n]) s) => (seq(float[n]) t) { t = Identity(s) }"
 TEXTS = "(string[n] s) => (string[n] t) { t = Identity(s) }"
+ROWS = "(float[n, 4] x) => (float[n, 4] y) { y = Neg(x) }"
 WEIGHTED = "(float[4] x) => (float[4] y) { y = Add(x, w) }"
 
 
@@ -39,6 +47,29 @@ class Invoking(Op):
 
 # Operations in which zrt gives the status of a failed call to ONNX Runtime, which then releases it.
 STATUS_IS_PASSED_ON = {"run of a custom operator", "load of a custom operator"}
+
+
+async def answer(served, tensors):
+    """The answer of an ASGI application to a request for a run; raises the error of zrt that it tells."""
+    asked, told = asyncio.Queue(), asyncio.Queue()
+    server = asyncio.create_task(served({"type": "lifespan"}, asked.get, told.put))
+    asked.put_nowait({"type": "lifespan.startup"})
+    started = await told.get()
+    if started["type"] != "lifespan.startup.complete":
+        await asyncio.gather(server, return_exceptions=True)
+        raise zrt.Error(started["message"])
+    try:
+        body = json.dumps({"inputs": tensors}).encode()
+        asked.put_nowait({"type": "http.request", "body": body, "more_body": False})
+        address = {"path": "/v2/models/add/infer", "raw_path": b"/v2/models/add/infer", "query_string": b""}
+        await served({"type": "http", "method": "POST", "headers": [], **address}, asked.get, told.put)
+        status, document = (await told.get())["status"], json.loads((await told.get())["body"])
+        if status != 200:
+            raise zrt.Error(document["error"])
+        return document
+    finally:
+        asked.put_nowait({"type": "lifespan.shutdown"})
+        await server
 
 
 def quiet(**settings):
@@ -62,6 +93,9 @@ def make(folder):
     adding = options([Add()])
     custom = zrt.Session(build("(float[n] x, float[n] y) => (float[n] z) { z = test.ops.Add(x, y) }"), adding)
     environment = zrt.Environment()
+    rows = zrt.Session(models.parse(ROWS), QUIET)
+    np.save(folder / "rows.npy", np.ones((10, 4), np.float32))
+    tensors = [{"name": name, "datatype": "FP32", "shape": [4], "data": [1, 2, 3, 4]} for name in FEEDS]
 
     def load(model=ADD, settings=QUIET, **more):
         with zrt.Session(model, settings, **more) as loaded:
@@ -122,6 +156,23 @@ def make(folder):
         with memory.allocate(64):
             return memory.stats, memory.memory
 
+    def scored():
+        parts = Parts(folder / "scored.npy", "npy", {}, resume=True, overwrite=True)
+        try:
+            if not parts.finished:
+                score(open_source(folder / "rows.npy", "npy"), Scorer(rows, 4), {"x": [""]}, parts, threads=2)
+            parts.finish()
+        finally:
+            parts.close()
+
+    def serve():
+        served, loop = application({"add": one}), asyncio.new_event_loop()
+        try:
+            return loop.run_until_complete(answer(served, tensors))
+        finally:
+            loop.close()
+            served.close()
+
     return {
         "load": load,
         "load a file": lambda: load(path),
@@ -174,5 +225,7 @@ def make(folder):
         "profile": lambda: one.profile(FEEDS),
         "memory report": lambda: zrt.memory_report(one),
         "tap": lambda: zrt.Session(path, QUIET).tap(["z"]).run(FEEDS),
+        "score": scored,
+        **({"serve": serve} if find_spec("starlette") else {}),
         "compatibility": lambda: zrt.compatibility_info(path, "CPUExecutionProvider"),
     }

@@ -88,10 +88,6 @@ FAULTY(int, unlink, (const char *path), (path), EACCES, -1)
 FAULTY(int, fsync, (int file), (file), EIO, -1)
 FAULTY(int, ftruncate64, (int file, off64_t size), (file, size), ENOSPC, -1)
 FAULTY(int, mkdir, (const char *path, mode_t mode), (path, mode), ENOSPC, -1)
-FAULTY(void *, mmap64, (void *at, size_t size, int protection, int flags, int file, off64_t offset),
-    (at, size, protection, flags, file, offset), ENOMEM, MAP_FAILED)
-FAULTY(void *, mmap, (void *at, size_t size, int protection, int flags, int file, off_t offset),
-    (at, size, protection, flags, file, offset), ENOMEM, MAP_FAILED)
 FAULTY(int, eventfd, (unsigned value, int flags), (value, flags), EMFILE, -1)
 FAULTY(int, pipe2, (int files[2], int flags), (files, flags), EMFILE, -1)
 FAULTY(int, pthread_create,
@@ -125,6 +121,23 @@ FAULTY_OPEN(openat, (int folder, const char *path, int flags, ...), (folder, pat
 static int by_module(void *caller) {
     return (uintptr_t)caller - module_start < module_end - module_start;
 }
+
+/* Memory that Python maps for itself is left alone: a thread of CPython's that gets none ends before it has begun, and
+   Thread.start waits for it for ever. */
+#define FAULTY_MMAP(name, offset_type)                                                                                 \
+    void *name(void *at, size_t size, int protection, int flags, int file, offset_type offset) {                       \
+        static __typeof__(&name) real;                                                                                 \
+        if (real == NULL)                                                                                              \
+            real = REAL(name);                                                                                         \
+        if ((file >= 0 || by_module(__builtin_return_address(0))) && fault(#name)) {                                   \
+            errno = ENOMEM;                                                                                            \
+            return MAP_FAILED;                                                                                         \
+        }                                                                                                              \
+        return real(at, size, protection, flags, file, offset);                                                        \
+    }
+
+FAULTY_MMAP(mmap64, off64_t)
+FAULTY_MMAP(mmap, off_t)
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);

@@ -16,11 +16,13 @@ def build(target: Path) -> Path:
     return compiler.shared_library(target, source, "-O1", "-fno-builtin", "-ldl")
 
 
-# An error has one of these words: the system's own, zrt's, or ONNX Runtime's where the system refuses it something.
+# An error has one of these words: the system's own, zrt's, Python's, or ONNX Runtime's where the system refuses
+# something to it.
 NUMBERS = (errno.EIO, errno.ENOSPC, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.EAGAIN)
 REASONS = [
     *map(os.strerror, NUMBERS),
     "no memory",
+    "can't start new thread",
     "system error number",
     "Protobuf parsing failed",
     "Protobuf serialization failed",

@@ -79,6 +79,17 @@ def reading(path: str | os.PathLike[str], *errors: type[Exception]) -> Iterator[
         raise FileError(f"{os.fspath(path)!r} cannot be read: {error}") from None
 
 
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raises `FileError` with the name of the file in place of the system's errors."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{os.fspath(path)!r} cannot be written: {error}") from error
+
+
 def lock_folder(folder: str | os.PathLike[str], *, required: bool = False) -> int:
     """Locks a folder until the returned descriptor is closed, which the end of the process does too.
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from zrt._common.files import writing
 from zrt.errors import FileError
 
 # The name of each part: the first row, the row after the last, and the format. No other file is ever removed.
@@ -97,13 +98,10 @@ def replace(path: Path, write: Callable[[Path], object]) -> None:
     """Writes a file under another name, and gives it its own when it is complete and on the disk."""
     fresh = path.with_name(f"_{path.name}.new")
     try:
-        write(fresh)
-        _sync(fresh)
-        os.replace(fresh, path)
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"{str(path)!r} cannot be written: {error}") from error
+        with writing(path):
+            write(fresh)
+            _sync(fresh)
+            os.replace(fresh, path)
     finally:
         with suppress(OSError):
             fresh.unlink()

@@ -16,7 +16,7 @@ from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
-from zrt._common.files import lock_folder, take_permissions
+from zrt._common.files import lock_folder, take_permissions, writing
 from zrt.errors import ArgumentError, FileError
 from zrt.scoring import files
 from zrt.scoring.manifest import PART, Manifest
@@ -48,7 +48,8 @@ class Parts:
     rows are done. `kept_types` are Arrow's types of kept columns that are read as texts.
 
     Raises `ArgumentError` for a target that exists, for results of another run, for a folder with files of others and
-    for one that another run writes to now; `FileError` for a manifest that is damaged.
+    for one that another run writes to now; `FileError` for a manifest that is damaged, and, as the
+    methods do, where the system refuses something.
     """
 
     def __init__(
@@ -71,7 +72,8 @@ class Parts:
         self._waiting: list[Result] = []
         self._bytes = 0
         try:
-            self._begin(resume)
+            with writing(self._folder):
+                self._begin(resume)
         except BaseException:
             self._release()
             raise
@@ -202,10 +204,11 @@ class Parts:
 
     def finish(self) -> None:
         """Gives the results their places, and removes the work folder."""
-        if self._single:
-            self._finish_file()
-        else:
-            self._finish_folder()
+        with writing(self._target):
+            if self._single:
+                self._finish_file()
+            else:
+                self._finish_folder()
         self.close()
 
     def _finish_file(self) -> None:
@@ -214,11 +217,8 @@ class Parts:
             _replace(whole, lambda path: files.join(self.files, path, self._kind))
             self._mark()
         if whole.exists():
-            try:
-                take_permissions(whole, self._target)
-                os.replace(whole, self._target)
-            except OSError as error:
-                raise FileError(f"{str(self._target)!r} cannot be written: {error}") from error
+            take_permissions(whole, self._target)
+            os.replace(whole, self._target)
         for name in self._manifest.parts:
             (self._folder / name).unlink(missing_ok=True)
         (self._folder / MANIFEST).unlink(missing_ok=True)
@@ -262,16 +262,15 @@ class Parts:
 
 def _locked(folder: Path) -> int:
     """The lock of a folder, which is made if need be."""
-    try:
+    with writing(folder):
         while True:
             folder.mkdir(parents=True, exist_ok=True)
             # The run that had the folder may just have removed it.
             with suppress(FileNotFoundError):
-                return lock_folder(folder)
-    except BlockingIOError:
-        raise ArgumentError(f"another run writes to {str(folder)!r} now") from None
-    except OSError as error:
-        raise FileError(f"{str(folder)!r} cannot be written: {error}") from error
+                try:
+                    return lock_folder(folder)
+                except BlockingIOError:
+                    raise ArgumentError(f"another run writes to {str(folder)!r} now") from None
 
 
 def _manifest_in(folder: Path) -> Manifest | None:

@@ -28,8 +28,13 @@ class Loaded:
             }
             for name, versions in sources.items()
         }
-        for model in self._each():
-            model.start()
+        try:
+            for model in self._each():
+                model.start()
+        except BaseException:
+            # The threads that began would wait for ever.
+            self.close()
+            raise
 
     def find(self, name: str, version: str | None) -> ServedModel:
         """A model; without a version the last one. Raises `RequestError` if there is none."""
