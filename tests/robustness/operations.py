@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import ClassVar
 
@@ -167,11 +168,13 @@ def make(folder):
 
     def serve():
         served, loop = application({"add": one}), asyncio.new_event_loop()
-        try:
-            return loop.run_until_complete(answer(served, tensors))
-        finally:
-            loop.close()
-            served.close()
+        with ThreadPoolExecutor(1) as executor:
+            loop.set_default_executor(executor)
+            try:
+                return loop.run_until_complete(answer(served, tensors))
+            finally:
+                loop.close()
+                served.close()
 
     return {
         "load": load,
