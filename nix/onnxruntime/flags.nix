@@ -16,6 +16,9 @@
   reduced ? false,
   # Leaves out all that only models in ONNX's own form need.
   minimal ? false,
+  # Leaves counts of what runs execute; or takes such counts, from files beside the objects.
+  counting ? false,
+  counted ? false,
   # Whether the target is macOS.
   darwin ? false,
 }:
@@ -61,6 +64,31 @@
     # The linker's luck decides else where a kernel's loops lie in a cache line: up to a quarter of a convolution's time.
     # In one word, since the hook of nixpkgs' cmake splits options at spaces.
     { CMAKE_ASM_FLAGS = "-include${./align.h}"; }
+)
+// (
+  if counting || counted then
+    {
+      CMAKE_PROJECT_onnxruntime_INCLUDE = "${./counted.cmake}";
+      ZRT_COUNTED = builtins.concatStringsSep ";" (
+        if counting then
+          [
+            "-fprofile-generate"
+            "-fprofile-update=prefer-atomic"
+          ]
+        else
+          [
+            "-fprofile-use"
+            # Code that no run executed is compiled as without counts, and not for size.
+            "-fprofile-partial-training"
+            "-fprofile-correction"
+            "-Wno-missing-profile"
+            # The path of a source counts as its place, and builds outside a sandbox have folders of their own.
+            "-Wno-error=coverage-mismatch"
+          ]
+      );
+    }
+  else
+    { }
 )
 // (
   if cuda then

@@ -9,6 +9,8 @@
   cuda,
   # Whether the CoreML provider is compiled in.
   coreml ? false,
+  # Whether runs leave counts; see source.nix.
+  counting ? false,
   # Whether the target is macOS.
   darwin,
 }:
@@ -45,6 +47,7 @@ in
             # mlas' assembler files lack the note that they need no executable stack.
             "-Wl,-z,noexecstack"
           ]
+          ++ lib.optional counting "-fprofile-generate"
       );
 
   # A static core looks for these in the folder of the binary that it was linked into.

@@ -21,6 +21,25 @@
   models ? [ ],
   # Reads models in ONNX Runtime's own form alone, and knows no schemas of operators.
   minimal ? false,
+  # Models whose runs the compiler optimizes what is around the kernels for: files that this engine reads, and whose
+  # inputs `zrt bench` can make up.
+  profile ? [ ],
+  # An engine that leaves counts of what its runs execute.
+  counting ? false,
+  # Those counts: a folder.
+  counts ?
+    if profile == [ ] then
+      null
+    else
+      import ./counts.nix {
+        inherit pkgs;
+        models = profile;
+        zrt = import ../zrt {
+          inherit pkgs;
+          onnxruntime = import ./source.nix (removeAttrs arguments [ "profile" ] // { counting = true; });
+          doCheck = false;
+        };
+      },
   # Link-time optimization; for "shared" alone, since an archive of bytecode suits one compiler only.
   lto ? false,
   # At most so many compilers at once: those of CUDA take 1 to 3 GiB each, for a few files 8. null leaves it to Nix.
@@ -29,7 +48,7 @@
   hardeningDisable ? [ "zerocallusedregs" ],
   # More CMake options, as in flags.nix: names and values.
   extraFlags ? { },
-}:
+}@arguments:
 let
   inherit (pkgs) lib;
   inherit (pkgs.stdenv.hostPlatform) isDarwin isAarch64 isLinux;
@@ -68,7 +87,9 @@ let
           lto
           minimal
           reduced
+          counting
           ;
+        counted = counts != null;
       }
     )
     // lib.optionalAttrs cuda { onnxruntime_CUDNN_HOME = "${lib.getDev cudaPackages.cudnn}"; }
@@ -94,6 +115,9 @@ assert lib.assertMsg (
 assert lib.assertMsg (
   models == [ ] || requiredOperators == null
 ) "zrt: models and requiredOperators both say which kernels there are: give one";
+assert lib.assertMsg (
+  counting || counts != null -> static && isLinux && !cuda
+) "zrt: profile goes with linkage = \"static\" on Linux, without CUDA";
 assert lib.assertMsg (minimal -> !cuda) "zrt: minimal goes without CUDA";
 assert lib.assertMsg (coreml -> isDarwin) "zrt: CoreML is there on macOS only";
 assert lib.assertMsg (
@@ -145,16 +169,30 @@ stdenv.mkDerivation (finalAttrs: {
     "--compile-no-warning-as-error"
   ];
 
-  preBuild = lib.optionalString (maxJobs != null) ''
-    if [ "$NIX_BUILD_CORES" -gt ${toString maxJobs} ]; then
-      export NIX_BUILD_CORES=${toString maxJobs}
-    fi
-  '';
+  preBuild =
+    lib.optionalString (counts != null) ''
+      cp -r --no-preserve=mode ${counts}/. .
+    ''
+    + lib.optionalString (maxJobs != null) ''
+      if [ "$NIX_BUILD_CORES" -gt ${toString maxJobs} ]; then
+        export NIX_BUILD_CORES=${toString maxJobs}
+      fi
+    '';
 
   # Nothing that `all` makes needs re2 where no shared library is linked; ninjaFlags would reach the install too.
-  postBuild = lib.optionalString static ''
-    ninja -j "$NIX_BUILD_CORES" re2
-  '';
+  postBuild =
+    lib.optionalString static ''
+      ninja -j "$NIX_BUILD_CORES" re2
+    ''
+    # The compiler passes in silence over counts that lie elsewhere than the object.
+    + lib.optionalString (counts != null) ''
+      find . -name '*.gcda' | while read -r file; do
+        if ! [ -e "''${file%.gcda}.o" ]; then
+          echo "zrt: $file: no object beside it; it is from another source or folder" >&2
+          exit 1
+        fi
+      done
+    '';
 
   pkgConfig = import ./pkg-config.nix {
     inherit (release) version;
@@ -207,6 +245,7 @@ stdenv.mkDerivation (finalAttrs: {
         linkage
         cuda
         coreml
+        counting
         ;
       package = finalAttrs.finalPackage;
       darwin = isDarwin;

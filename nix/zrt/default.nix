@@ -12,6 +12,8 @@
   # Models whose operators are the only ones with kernels, and whether the engine is a minimal one; see mkOnnxruntime.
   models ? [ ],
   minimal ? false,
+  # Models whose runs the compiler optimizes for; see mkOnnxruntime.
+  profile ? [ ],
   # The interpreter to build for.
   python ? pkgs.python3,
   # The result of mkOnnxruntime, or another package with the same passthru (onnxruntime-bin).
@@ -24,6 +26,7 @@
       cudaArchitectures
       models
       minimal
+      profile
       ;
   },
   # Runs the tests that need neither the official binding nor a GPU; they need more kernels than some models do.

@@ -70,7 +70,8 @@ class TestRecipe:
         endif()
         function(archive name)
           string(MAKE_C_IDENTIFIER ${name} function)
-          file(WRITE ${CMAKE_BINARY_DIR}/${name}.c "int function_of_${function}(void) { return 1; }\\n")
+          file(WRITE ${CMAKE_BINARY_DIR}/${name}.c
+            "int function_of_${function}(int n) { return n > 1 ? n ^ function_of_${function}(n - 1) : 1; }\\n")
           add_library(${name} STATIC ${ARGN} ${CMAKE_BINARY_DIR}/${name}.c)
         endfunction()
         foreach(name session optimizer providers lora framework graph util common flatbuffers)
@@ -216,6 +217,43 @@ pathlib.Path(folder, "chosen").write_text(pathlib.Path(operators).read_text())
         assert "0000000000000030 T kernel" in symbols
         assert len(re.findall(r"T function_of_", symbols)) == 17
 
+    def symbols(self, made_up: Any, core: str) -> Any:
+        """Builds the symbols of the engine `core`, an expression that knows the `counts` of a program's run."""
+        return made_up.build_expression(f"""
+          let
+            core = arguments: import (nix + /onnxruntime/source.nix) ({{ inherit pkgs; }} // arguments);
+            linked = toString (core {{ counting = true; }}).linkArgs;
+            # In the place of the command zrt.
+            zrt = pkgs.runCommand "program" {{ }} ''
+              mkdir -p $out/bin
+              echo 'int function_of_onnxruntime_session(int); int function_of_onnxruntime_mlas(int);' >main.c
+              echo 'int main(void) {{ return function_of_onnxruntime_session(1000) == 0 ||' >>main.c
+              echo 'function_of_onnxruntime_mlas(1000) == 0; }}' >>main.c
+              $(command -v gcc-15 || command -v gcc) main.c ${{linked}} -o $out/bin/zrt
+            '';
+            models = [ (builtins.dirOf nix + "/zrt/models/digits.onnx") ];
+            counts = import (nix + /onnxruntime/counts.nix) {{ inherit pkgs zrt models; }};
+            # As those of another source would be.
+            moved = pkgs.runCommand "moved" {{ }} ''
+              mkdir $out
+              cp $(find ${{counts}} -name '*.gcda' -print -quit) $out/other.gcda
+            '';
+          in
+          pkgs.runCommand "symbols" {{ }} "objdump -t ${{{core}}}/lib/libonnxruntime.a >$out"
+        """)
+
+    def test_what_is_around_the_kernels_is_compiled_for_the_runs_that_were_counted(self, made_up: Any) -> None:
+        done = self.symbols(made_up, "core { inherit counts; }")
+        assert done.returncode == 0, done.stderr
+        symbols = made_up.plain("store", "cat", done.stdout.strip())
+        assert re.search(r"\.text\.hot\s.*\bfunction_of_onnxruntime_session$", symbols, re.MULTILINE)
+        assert re.search(r"\.text\s.*\bfunction_of_onnxruntime_mlas$", symbols, re.MULTILINE)
+
+    def test_counts_of_another_source_are_an_error(self, made_up: Any) -> None:
+        done = self.symbols(made_up, "core { counts = moved; }")
+        assert done.returncode != 0
+        assert "zrt: ./other.gcda: no object beside it; it is from another source or folder" in done.stderr
+
     def test_recipe_with_cuda_makes_a_provider_that_finds_the_driver(self, cuda: Any, made_up: Any) -> None:
         done = made_up.build_expression("""
           let
@@ -350,6 +388,19 @@ class TestRequiredOperators:
         assert done.returncode == 0, done.stderr
         listed = builder.plain("store", "ls", "--recursive", done.stdout.strip())
         assert "/zrt/_native/required-operators\n" in listed
+
+    def test_models_are_run_for_their_counts(self, builder: Any) -> None:
+        """The official library runs them and leaves no counts, which is an error."""
+        done = builder.build_expression(f"""
+          let
+            {self.ENGINE}
+            zrtOfAll = import (nix + /zrt) {{ inherit pkgs; doCheck = false; onnxruntime = engine; }};
+          in
+          import (nix + /onnxruntime/counts.nix) {{ inherit pkgs; models = [ digits ]; zrt = zrtOfAll; }}
+        """)
+        assert done.returncode != 0
+        assert re.search(r"counts>  Session\.run .* 200 ", done.stderr), done.stderr
+        assert "zrt: the engine left no counts" in done.stderr
 
     def test_template_of_a_program_runs(self, builder: Any) -> None:
         done = builder.build_expression(f"""

@@ -163,6 +163,7 @@ class TestOnnxruntime:
         ('linkage = "dynamic";', "linkage must be one of static, shared"),
         ("coreml = true;", "CoreML is there on macOS only"),
         ("lto = true;", "lto goes with linkage"),
+        ('profile = [ ./m ]; linkage = "shared";', 'profile goes with linkage = "static" on Linux, without CUDA'),
         ("minimal = true; cuda = true;", "minimal goes without CUDA"),
         ("models = [ ./m ]; requiredOperators = ./o;", "models and requiredOperators both say which kernels there are"),
     )
@@ -191,6 +192,20 @@ class TestOnnxruntime:
         assert "NIX_BUILD_CORES=4" in facts["preBuild"]
         assert facts["postBuild"] == ""
         assert "merge-archives" not in facts["postInstall"]
+
+
+    def test_engine_for_a_profile_takes_the_counts_of_another(self, nix: Any) -> None:
+        done = nix.expression("""
+          let
+            core = arguments: import (nix + /onnxruntime) ({ inherit pkgs; } // arguments);
+            trained = (import (nix + /zrt) { inherit pkgs; profile = [ (nix + /pins.nix) ]; }).onnxruntime;
+          in
+          map (core: [ core.outPath (core.flags.ZRT_COUNTED or "") ]) [ (core { }) trained (core { counting = true; }) ]
+        """)
+        assert done.returncode == 0, done.stderr
+        paths, options = zip(*json.loads(done.stdout), strict=True)
+        assert len(set(paths)) == 3
+        assert [text.partition(";")[0] for text in options] == ["", "-fprofile-use", "-fprofile-generate"]
 
 
 class TestZrt:
