@@ -40,10 +40,14 @@ class Child:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def start(self, script: str, arguments: Sequence[object] = (), **options: Any) -> subprocess.Popen[str]:
-        """A running process of a script, which has `arguments` in ``sys.argv[1:]``; options are Popen's."""
+    def start(
+        self, script: str, arguments: Sequence[object] = (), before: Sequence[str] = (), **options: Any
+    ) -> subprocess.Popen[str]:
+        """A running process of a script, which has `arguments` in ``sys.argv[1:]``; `before` is a command that runs the
+        command after it, and options are Popen's.
+        """
         # -P: the names of scripts must not hide modules of the standard library.
-        command = [sys.executable, "-P", str(self._folder / script), *map(str, arguments)]
+        command = [*before, sys.executable, "-P", str(self._folder / script), *map(str, arguments)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
         environment = processes.environment()
         process: subprocess.Popen[str] = subprocess.Popen(command, **(pipes | {"env": environment} | options))

@@ -157,6 +157,12 @@ def make(folder):
         with memory.allocate(64):
             return memory.stats, memory.memory
 
+    def recorded():
+        with session() as watched:
+            recorder = watched.record(4)
+            watched.run(FEEDS)
+            return recorder.runs
+
     def scored():
         parts = Parts(folder / "scored.npy", "npy", {}, resume=True, overwrite=True)
         try:
@@ -227,6 +233,7 @@ def make(folder):
         "placement": lambda: zrt.Session(ADD, quiet(record_placement=True)).placement(),
         "profile": lambda: one.profile(FEEDS),
         "memory report": lambda: zrt.memory_report(one),
+        "record": recorded,
         "tap": lambda: zrt.Session(path, QUIET).tap(["z"]).run(FEEDS),
         "score": scored,
         **({"serve": serve} if find_spec("starlette") else {}),

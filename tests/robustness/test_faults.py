@@ -33,6 +33,8 @@ IGNORED = {
     # The next run removes what an interrupted `zrt score` leaves.
     "unlink",
 }
+# A recorder leaves out the shapes that it cannot read, and the run goes on.
+IGNORED_BY_RECORDER = {"GetTensorElementTypeAndShapeDataReference", "GetValueType"}
 
 pytestmark = pytest.mark.slow
 
@@ -61,5 +63,7 @@ def test_any_failed_call_is_a_typed_error_that_leaves_nothing(
     (tmp_path / "files").mkdir()
     report = faults(child, kind, tmp_path / "files", **{variable: str(build(tmp_path / "faulty.so"))})
     assert {name: each["wrong"] for name, each in report.items() if each["wrong"]} == {}
-    assert {call for each in report.values() for call in each["ignored"]} <= IGNORED
+    ignored = {name: set(each["ignored"]) for name, each in report.items()}
+    ignored["record"] -= IGNORED_BY_RECORDER
+    assert set.union(*ignored.values()) <= IGNORED
     assert sum(each["calls"] for each in report.values()) > least
