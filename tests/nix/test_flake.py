@@ -193,7 +193,6 @@ class TestOnnxruntime:
         assert facts["postBuild"] == ""
         assert "merge-archives" not in facts["postInstall"]
 
-
     def test_engine_for_a_profile_takes_the_counts_of_another(self, nix: Any) -> None:
         done = nix.expression("""
           let

@@ -48,6 +48,11 @@ def test_fork_during_runs(fork: Callable[..., str]) -> None:
 
 
 @needs_fork
+def test_fork_in_a_run(fork: Callable[..., str]) -> None:
+    fork("fork_in_a_run.py")
+
+
+@needs_fork
 def test_fork_in_a_callback(fork: Callable[..., str]) -> None:
     fork("fork_in_callback.py", 1)
 
