@@ -1,6 +1,7 @@
 """`zrt.diff` on planted faults: each is found at its place."""
 
 import json
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from onnx import helper, numpy_helper
 import zrt
 from zrt._native.library import library
 from zrt.diagnosis import diff as module
-from zrt.diagnosis import other_library
+from zrt.diagnosis import optimizer, other_library
 from zrt.errors import LibraryError, UnsupportedError
 
 
@@ -86,7 +87,62 @@ def test_fusion_that_changes_numbers() -> None:
     # One of the nodes that are fused.
     assert found.fused in [f"node {name!r} ({kind})" for name, kind in (("div", "Div"), ("erf", "Erf"), ("add", "Add"))]
     assert "the optimizer fuses node" in str(found)
+    assert (found.optimizers, found.optimizers_of) == (("GeluApproximation",), "b")
+    assert "without GeluApproximation in b, the outputs agree" in str(found)
     assert zrt.diff(spec(GELU), spec(GELU, config_entries=APPROXIMATE), atol=1e-3).equal
+
+
+def test_step_of_the_optimizer_is_named_for_either_side() -> None:
+    exact = {**APPROXIMATE, "optimization.disable_specified_optimizers": "GeluApproximation"}
+    found = zrt.diff(spec(GELU, config_entries=APPROXIMATE), spec(GELU, config_entries=exact), rtol=1e-6, atol=1e-7)
+    assert (found.optimizers, found.optimizers_of) == (("GeluApproximation",), "a")
+
+
+def test_steps_left_out_by_the_user_stay_left_out() -> None:
+    """Without them the optimizer fuses no Gelu that it could approximate."""
+    entries = {"optimization.disable_specified_optimizers": "GeluFusionL2;GeluFusion"}
+    other = spec(GELU, config_entries=APPROXIMATE | entries)
+    assert optimizer.steps_of(other) == []
+    assert optimizer.steps_of(spec(GELU, config_entries=APPROXIMATE)) == ["GeluFusionL2", "GeluApproximation"]
+    left_out = optimizer.without(other, ["ConstantFolding"]).options.config_entries
+    assert left_out == APPROXIMATE | {
+        "optimization.disable_specified_optimizers": "GeluFusionL2;GeluFusion;ConstantFolding"
+    }
+
+
+@pytest.mark.parametrize(
+    ("guilty", "named"),
+    [({"d"}, ("d",)), ({"a"}, ("a",)), ({"b", "e"}, ("a", "b", "c", "d", "e")), (set("de"), ("d", "e"))],
+)
+def test_few_steps_are_found(guilty: set[str], named: tuple[str, ...]) -> None:
+    assert optimizer.fewest("abcde", lambda steps: guilty <= set(steps)) == named
+
+
+def test_step_without_which_there_is_no_kernel_is_no_culprit() -> None:
+    def agrees(spec: zrt.SessionSpec) -> bool:
+        raise zrt.errors.NotImplementedByOrtError("no kernel")
+
+    assert optimizer.guilty(spec(GELU, config_entries=APPROXIMATE), agrees) == ()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="ONNX Runtime has this layout on x86-64 alone")
+def test_step_that_changes_a_value_inside_is_named() -> None:
+    """The output is 0 in each layout of the convolution, whose sums are made in another order."""
+    weight = np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    text = """(float[1, 3, 16, 16] x) => (float[1, 8, 14, 14] y) {
+        [conv] c = Conv(x, w) [down] m = Mul(c, zero) [out] y = Abs(m)
+    }"""
+    model = parsed(text.replace("y) {", "y) <float zero = {0}> {"))
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    found = zrt.diff(spec(model), spec(model, graph_optimization_level="disable_all"), rtol=1e-7, atol=1e-9)
+    assert found.first is not None
+    assert (found.first.name, found.optimizers, found.optimizers_of) == ("c", ("NchwcTransformer",), "a")
+    assert str(found).endswith("without NchwcTransformer in a, 'c' agrees")
+
+
+def test_other_weights_are_no_step_of_the_optimizer() -> None:
+    found = zrt.diff(spec(layers(3)), spec(layers(3, changed=1)))
+    assert (found.optimizers, found.optimizers_of) == ((), "")
 
 
 def test_levels_agree() -> None:

@@ -335,6 +335,7 @@ def checks() -> None:
 def differences(spec: zrt.SessionSpec, image: Array) -> None:
     found = zrt.diff("reference", spec, {"image": image}, rtol=1e-3, library="libonnxruntime.so")
     assert_type(found, zrt.Diff)
+    assert_type(found.optimizers, tuple[str, ...])
     assert_type(found.first, zrt.Difference | None)
     assert_type(found.worst(3), list[zrt.Difference])
 

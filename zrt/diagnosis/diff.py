@@ -6,12 +6,14 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
 from zrt.bench import synthetic
+from zrt.diagnosis import optimizer
 from zrt.diagnosis.differences import ATOL, RTOL, Difference, compare
 from zrt.diagnosis.other_library import OtherLibrarySide
 from zrt.diagnosis.sides import REFERENCE, Arrays, ReferenceSide, SessionSide, Side
@@ -34,6 +36,11 @@ class Diff:
     fused: str = ""
     """Where the outputs differ and no value does: the first node whose value, as an output, ends that. A fusion of the
     optimizer's with that node makes the difference."""
+    optimizers: tuple[str, ...] = ()
+    """Steps of ONNX Runtime's optimizer, by its names, that make the difference: without them the outputs agree, or the
+    first value, where the outputs agree with them."""
+    optimizers_of: str = ""
+    """The side whose steps these are, ``"a"`` or ``"b"``."""
     failed: str = ""
     """The side that fails, and why, if one does and the other runs."""
 
@@ -63,10 +70,14 @@ class Diff:
         if self.equal:
             return f"equal within the tolerance: {len(self.outputs)} outputs, {len(self.values)} values"
         lines = [f"output {each}" for each in self.outputs if not each.within]
+        agree = "the outputs agree"
         if self.first is not None:
+            agree = agree if lines else f"{self.first.name!r} agrees"
             lines.append(f"the first value that differs is {self.first}")
         if self.fused:
             lines.append(f"no value differs by itself: the optimizer fuses {self.fused} with others")
+        if self.optimizers:
+            lines.append(f"without {', '.join(self.optimizers)} in {self.optimizers_of}, {agree}")
         return "\n".join(lines)
 
 
@@ -152,6 +163,7 @@ def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any
         return [compare(name, nodes.get(name, "the model"), left[name], right[name], rtol, atol) for name in both]
 
     outputs = differences(mine, its)
+    apart = not all(each.within for each in outputs)
     for name in sorted(mine.keys() ^ its.keys()):
         reason = f"only {'a' if name in mine else 'b'} has this output"
         outputs.append(Difference(name, nodes.get(name, "the model"), False, math.inf, math.inf, reason=reason))
@@ -169,7 +181,43 @@ def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any
             return all(each.within for each in found)
 
         fused = _first_that_ends_it(names, nodes, agree)
-    return Diff(tuple(outputs), tuple(values), fused)
+    return replace(
+        Diff(tuple(outputs), tuple(values), fused), **_blamed(left, right, feeds, values, apart, differences)
+    )
+
+
+def _blamed(
+    left: Side,
+    right: Side,
+    feeds: Any,
+    values: Sequence[Difference],
+    apart: bool,
+    differences: Callable[[Arrays, Arrays], list[Difference]],
+) -> dict[str, Any]:
+    """The fields of a `Diff` for the steps of an optimizer that make the outputs differ, or else the first value."""
+    first = [each.name for each in values if not each.within][:1]
+    if not apart and not first:
+        return {}
+
+    def looked(side: Side) -> Arrays:
+        return side.outputs(feeds) if apart else side.values(first, feeds)
+
+    for name, side, other in (("a", left, right), ("b", right, left)):
+        if not isinstance(side, SessionSide):
+            continue
+        wanted = looked(other)
+
+        def agrees(spec: SessionSpec, side: SessionSide = side, wanted: Arrays = wanted) -> bool:
+            changed = copy(side)
+            changed.spec = spec
+            found = looked(changed)
+            pair = (found, wanted) if side is left else (wanted, found)
+            return all(each.within for each in differences(*pair))
+
+        steps = optimizer.guilty(side.spec, agrees)
+        if steps:
+            return {"optimizers": steps, "optimizers_of": name}
+    return {}
 
 
 def _first_that_ends_it(names: Sequence[str], nodes: Mapping[str, str], agree: Callable[[int], bool]) -> str:

@@ -1,0 +1,81 @@
+"""The steps of ONNX Runtime's optimizer, and those of them that make a difference."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from zrt._common.config_keys import SessionConfigKey
+from zrt.environment.environment import Environment
+from zrt.errors import Error
+from zrt.session.session import Session
+from zrt.session.spec import SessionSpec
+from zrt.types import LogSeverity
+
+_LEFT_OUT = SessionConfigKey.DISABLE_SPECIFIED_OPTIMIZERS
+# What ONNX Runtime logs of a step that changed the graph.
+_CHANGED = re.compile(r"GraphTransformer (\w+) modified: 1 ")
+
+
+class _Lines(logging.Handler):
+    """Keeps the lines of a log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def steps_of(spec: SessionSpec) -> list[str]:
+    """The steps that change the model's graph in a session of this recipe, in their order."""
+    logger, kept = logging.Logger("zrt.diff", logging.INFO), _Lines()
+    logger.addHandler(kept)
+    options = replace(spec.options, logger=logger, log_severity_level=LogSeverity.INFO)
+    with Session(spec.model, options, spec.providers, external_data_dir=spec.external_data_dir):
+        Environment.flush_log()
+    return list(dict.fromkeys(step for line in kept.lines for step in _CHANGED.findall(line)))
+
+
+def without(spec: SessionSpec, steps: Sequence[str]) -> SessionSpec:
+    """The same recipe with these steps left out too."""
+    options = spec.options
+    entries = dict(options.config_entries)
+    entries[_LEFT_OUT] = ";".join(filter(None, [entries.get(_LEFT_OUT), *steps]))
+    return SessionSpec(
+        spec.model,
+        replace(options, config_entries=entries),
+        spec.providers,
+        external_data_dir=spec.external_data_dir,
+        strict=spec.strict,
+        allow=spec.allow,
+    )
+
+
+def guilty(spec: SessionSpec, agrees: Callable[[SessionSpec], bool]) -> tuple[str, ...]:
+    """Steps without which a session of this recipe agrees with another; none where it never does."""
+
+    def agrees_without(steps: Sequence[str]) -> bool:
+        try:
+            return agrees(without(spec, steps))
+        except Error:
+            # Without some steps there is no kernel for a node.
+            return False
+
+    steps = steps_of(spec)
+    return fewest(steps, agrees_without) if steps and agrees_without(steps) else ()
+
+
+def fewest(steps: Sequence[str], agrees_without: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
+    """Few of the steps, without all of which there is agreement: one, or several where neither half suffices."""
+    while len(steps) > 1:
+        middle = len(steps) // 2
+        # The later half first: its steps may work on what earlier ones make.
+        half = next((part for part in (steps[middle:], steps[:middle]) if agrees_without(part)), None)
+        if half is None:
+            break
+        steps = half
+    return tuple(steps)
