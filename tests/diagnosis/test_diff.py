@@ -304,6 +304,11 @@ class TestOtherLibrary:
         sides = spec(layers(5)), spec(layers(5, changed=2))
         assert str(zrt.diff(*sides, library=library_file)) == str(zrt.diff(*sides))
 
+    def test_steps_of_its_optimizer_are_not_searched(self, library_file: str) -> None:
+        found = zrt.diff(spec(GELU), spec(GELU, config_entries=APPROXIMATE), rtol=1e-6, library=library_file)
+        assert not found.equal
+        assert (found.optimizers, found.optimizers_of) == ((), "")
+
     def test_reference_on_the_first_side(self, library_file: str) -> None:
         assert zrt.diff("reference", spec(GELU), library=library_file).equal
 

@@ -203,7 +203,8 @@ def _blamed(
         return side.outputs(feeds) if apart else side.values(first, feeds)
 
     for name, side, other in (("a", left, right), ("b", right, left)):
-        if not isinstance(side, SessionSide):
+        # In another process there is no log to read the steps from.
+        if not isinstance(side, SessionSide) or isinstance(side, OtherLibrarySide):
             continue
         wanted = looked(other)
 
