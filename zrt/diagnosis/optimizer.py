@@ -66,7 +66,10 @@ def guilty(spec: SessionSpec, agrees: Callable[[SessionSpec], bool]) -> tuple[st
             return False
 
     steps = steps_of(spec)
-    return fewest(steps, agrees_without) if steps and agrees_without(steps) else ()
+    # A value that alone is an output may agree as it is: then no step is to blame.
+    if not steps or agrees(spec) or not agrees_without(steps):
+        return ()
+    return fewest(steps, agrees_without)
 
 
 def fewest(steps: Sequence[str], agrees_without: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
