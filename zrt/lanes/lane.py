@@ -353,6 +353,9 @@ class Lane(Owner, guarded=False):
         return run_limited(bound.block, bound.owner, options, timeout, *state)
 
     def _failure(self, code: int) -> Error:
+        if code == status.BUSY:
+            # In the child of a fork, a thread of the parent's uses it.
+            self._opened().owner.check()
         error = status.to_error(code, "Lane")
         if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
             return ShapeError(

@@ -501,6 +501,9 @@ class IoBinding(Owner, guarded=False):
             bound.claimed(bound.require_complete)
             self.run(options, timeout)
             return
+        if code == status.BUSY:
+            # In the child of a fork, a thread of the parent's uses it.
+            self._opened().owner.check()
         error = status.to_error(code, "IoBinding")
         if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
             raise ShapeError(

@@ -16,7 +16,7 @@ static OrtStatus *plain_run(const zrt_lane *lane) {
 uintptr_t zrt_plain_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds) {
     zrt_lane *lane = handle->pointer;
     if (zrt_flag_take(&lane->busy))
-        return zrt_lane_busy(lane);
+        return ZRT_BUSY;
     uint64_t start = zrt_clock();
     OrtStatus *status = NULL;
     for (size_t i = 0; i < count && status == NULL; i++)

@@ -31,7 +31,7 @@ static uintptr_t put(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *
     if (text == NULL)
         return (uintptr_t)lane->api->CreateStatus(ORT_INVALID_ARGUMENT, "the name is no UTF-8");
     if (zrt_flag_take(&lane->busy))
-        return zrt_lane_busy(lane);
+        return ZRT_BUSY;
     PyObject *former = PyDict_GetItemWithError(table, name);
     Py_XINCREF(former);
     uintptr_t code = ZRT_OK;
@@ -193,7 +193,7 @@ uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *alloc
 uintptr_t zrt_lane_read(zrt_handle *handle, const zrt_allocated *allocated, size_t only, uintptr_t results) {
     zrt_lane *lane = handle->pointer;
     if (zrt_flag_take(&lane->busy))
-        return zrt_lane_busy(lane);
+        return ZRT_BUSY;
     uintptr_t code = zrt_bound_read(lane->binding, allocated, only, results);
     zrt_flag_give(&lane->busy);
     return code;

@@ -54,7 +54,3 @@ void zrt_forks_refuse(OrtApi *table) {
     table->BindOutputToDevice = bind_to_device;
     table->SynchronizeBoundInputs = table->SynchronizeBoundOutputs = synchronize;
 }
-
-int zrt_forks_refused(const OrtApi *table) {
-    return table->Run == run;
-}

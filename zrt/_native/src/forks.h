@@ -7,6 +7,3 @@ OrtApi *zrt_forks_table(const OrtApi *table);
 
 /* Makes the run functions of this table return ZRT_FORKED (code.h). The table is a copy of ONNX Runtime's. */
 void zrt_forks_refuse(OrtApi *table);
-
-/* Whether zrt_forks_refuse was called for this table. */
-int zrt_forks_refused(const OrtApi *table);

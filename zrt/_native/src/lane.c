@@ -7,7 +7,6 @@
 #include "lane.h"
 #include "state.h"
 #include "arena.h"
-#include "forks.h"
 
 uint64_t zrt_clock(void) {
     struct timespec now;
@@ -39,14 +38,10 @@ void zrt_flag_give(int *busy) {
     __atomic_store_n(busy, 0, __ATOMIC_RELEASE);
 }
 
-uintptr_t zrt_lane_busy(const zrt_lane *lane) {
-    return zrt_forks_refused(lane->api) ? ZRT_FORKED : ZRT_BUSY;
-}
-
 uintptr_t zrt_lane_run(zrt_handle *handle) {
     zrt_lane *lane = handle->pointer;
     if (__builtin_expect(zrt_flag_take(&lane->busy), 0))
-        return zrt_lane_busy(lane);
+        return ZRT_BUSY;
     uintptr_t code = __builtin_expect(lane->incomplete, 0) ? ZRT_INCOMPLETE : zrt_lane_step(lane, lane->run_options);
     zrt_flag_give(&lane->busy);
     return code;
@@ -55,7 +50,7 @@ uintptr_t zrt_lane_run(zrt_handle *handle) {
 uintptr_t zrt_lane_move(zrt_handle *handle, zrt_ring *ring, size_t index) {
     zrt_lane *lane = handle->pointer;
     if (zrt_flag_take(&lane->busy))
-        return zrt_lane_busy(lane);
+        return ZRT_BUSY;
     OrtValue *value = ring->values[index];
     OrtIoBinding *const *bindings = lane->carry == NULL ? &lane->binding : lane->carry->bindings;
     OrtStatus *status = NULL;

@@ -43,9 +43,6 @@ uintptr_t zrt_lane_run(zrt_handle *lane);
 int zrt_flag_take(int *busy);
 void zrt_flag_give(int *busy);
 
-/* The code for a lane whose flag is taken: ZRT_BUSY, or ZRT_FORKED where a thread of the parent's has it. */
-uintptr_t zrt_lane_busy(const zrt_lane *lane);
-
 /* An input or output with several values over memory of the caller's, of which one is bound. */
 typedef struct zrt_ring {
     const char *name;

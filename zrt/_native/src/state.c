@@ -313,7 +313,7 @@ static uintptr_t run_on(zrt_lane *lane, zrt_state *state, const OrtRunOptions *r
 
 static uintptr_t run(zrt_lane *lane, zrt_state *state, const OrtRunOptions *run_options) {
     if (zrt_flag_take(&lane->busy))
-        return zrt_lane_busy(lane);
+        return ZRT_BUSY;
     uintptr_t code = ZRT_STATE_BUSY;
     if (state == NULL) {
         code = lane->incomplete ? ZRT_INCOMPLETE : zrt_lane_step(lane, run_options);
