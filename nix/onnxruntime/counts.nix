@@ -14,8 +14,8 @@ pkgs.runCommand "counts" { nativeBuildInputs = [ zrt ]; } ''
   for model in ${lib.escapeShellArgs (map (model: "${model}") models)}; do
     zrt bench "$model" --threads 1 --runs 200
   done
-  # They are beside the object files, under the path of the folder in which the engine was built.
   mkdir -p "$GCOV_PREFIX"
+  # They are beside the object files, under the path of the folder in which the engine was built.
   objects=$(find "$GCOV_PREFIX" -path '*/CMakeFiles/onnxruntime_*.dir' -print -quit)
   if [ -z "$objects" ]; then
     echo "zrt: the engine left no counts" >&2

@@ -148,6 +148,19 @@ def test_step_that_changes_a_value_inside_is_named() -> None:
     assert str(found).endswith("without NchwcTransformer in a, 'c' agrees")
 
 
+def test_comparison_writes_none_of_the_files_that_the_options_name(tmp_path: Path) -> None:
+    (tmp_path / "kept.onnx").write_bytes(b"kept")
+    written = {
+        "optimized_model_filepath": tmp_path / "kept.onnx",
+        "profile_file_prefix": tmp_path / "profile",
+        "cache": tmp_path / "cache",
+    }
+    found = zrt.diff(spec(GELU), spec(GELU, config_entries=APPROXIMATE, **written), rtol=1e-6, atol=1e-7)
+    assert found.optimizers == ("GeluApproximation",)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.onnx"]
+    assert (tmp_path / "kept.onnx").read_bytes() == b"kept"
+
+
 def test_other_weights_are_no_step_of_the_optimizer() -> None:
     found = zrt.diff(spec(layers(3)), spec(layers(3, changed=1)))
     assert (found.optimizers, found.optimizers_of) == ((), "")

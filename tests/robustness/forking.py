@@ -6,6 +6,8 @@ import sys
 import time
 import traceback
 
+import zrt
+
 
 def fork(work, seconds=60, end=sys.exit):
     """Calls a function in a forked child, which ends by `end`; it must not raise, and end in that time.
@@ -35,3 +37,13 @@ def fork(work, seconds=60, end=sys.exit):
     os.kill(process, signal.SIGABRT)
     os.waitpid(process, 0)
     raise AssertionError("the forked process hangs")
+
+
+def refused(uses):
+    """Each of these functions raises, as its session is the parent's."""
+    for name, use in uses.items():
+        try:
+            use()
+        except zrt.errors.ForkedError:
+            continue
+        raise AssertionError(f"{name}: no error")

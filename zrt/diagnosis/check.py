@@ -22,7 +22,7 @@ from zrt.graph.model_proto import circle_of_functions, package, parse, subgraphs
 from zrt.loading.external_weights import WeightFiles, zeros
 from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_source import LARGEST_IN_MEMORY, Model, Source
-from zrt.loading.session_options import SessionOptions
+from zrt.loading.session_options import WRITING_NOTHING, SessionOptions
 from zrt.providers.default_selection import CPU_NAME
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
@@ -64,9 +64,7 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
         chosen,
         record_placement=True,
         log_severity_level=LogSeverity.FATAL,
-        optimized_model_filepath=None,
-        profile_file_prefix=None,
-        cache=False,
+        **WRITING_NOTHING,
     )
     with ExitStack() as stack:
         try:

@@ -162,8 +162,11 @@ def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any
         both = [name for name in left if name in right]
         return [compare(name, nodes.get(name, "the model"), left[name], right[name], rtol, atol) for name in both]
 
+    def agree(left: Arrays, right: Arrays) -> bool:
+        return all(each.within for each in differences(left, right))
+
     outputs = differences(mine, its)
-    apart = not all(each.within for each in outputs)
+    apart = not agree(mine, its)
     for name in sorted(mine.keys() ^ its.keys()):
         reason = f"only {'a' if name in mine else 'b'} has this output"
         outputs.append(Difference(name, nodes.get(name, "the model"), False, math.inf, math.inf, reason=reason))
@@ -172,52 +175,47 @@ def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any
     for start in range(0, len(names), GROUP):
         group = names[start : start + GROUP]
         values += differences(left.values(group, feeds), right.values(group, feeds))
+    differing = [each.name for each in values if not each.within][:1]
     fused = ""
-    if all(each.within for each in values) and not all(each.within for each in outputs):
+    if apart and not differing:
 
-        def agree(count: int) -> bool:
+        def agree_with(count: int) -> bool:
             tapped = names[:count]
-            found = differences(left.outputs(feeds, tapped), right.outputs(feeds, tapped))
-            return all(each.within for each in found)
+            return agree(left.outputs(feeds, tapped), right.outputs(feeds, tapped))
 
-        fused = _first_that_ends_it(names, nodes, agree)
-    return replace(
-        Diff(tuple(outputs), tuple(values), fused), **_blamed(left, right, feeds, values, apart, differences)
-    )
+        fused = _first_that_ends_it(names, nodes, agree_with)
+
+    def look(side: Side) -> Arrays:
+        return side.outputs(feeds) if apart else side.values(differing, feeds)
+
+    compared = Diff(tuple(outputs), tuple(values), fused)
+    if not apart and not differing:
+        return compared
+    found = (mine, its) if apart else (look(left), look(right))
+    return replace(compared, **_blamed((left, right), found, look, agree))
 
 
 def _blamed(
-    left: Side,
-    right: Side,
-    feeds: Any,
-    values: Sequence[Difference],
-    apart: bool,
-    differences: Callable[[Arrays, Arrays], list[Difference]],
+    sides: tuple[Side, Side],
+    found: tuple[Arrays, Arrays],
+    look: Callable[[Side], Arrays],
+    agree: Callable[[Arrays, Arrays], bool],
 ) -> dict[str, Any]:
-    """The fields of a `Diff` for the steps of an optimizer that make the outputs differ, or else the first value."""
-    first = [each.name for each in values if not each.within][:1]
-    if not apart and not first:
-        return {}
-
-    def looked(side: Side) -> Arrays:
-        return side.outputs(feeds) if apart else side.values(first, feeds)
-
-    for name, side, other in (("a", left, right), ("b", right, left)):
+    """The fields of a `Diff` for the steps of an optimizer without which `look` finds arrays that agree."""
+    for place, side in enumerate(sides):
         # In another process there is no log to read the steps from.
         if not isinstance(side, SessionSide) or isinstance(side, OtherLibrarySide):
             continue
-        wanted = looked(other)
 
-        def agrees(spec: SessionSpec, side: SessionSide = side, wanted: Arrays = wanted) -> bool:
+        def agrees(spec: SessionSpec, place: int = place, side: SessionSide = side) -> bool:
             changed = copy(side)
             changed.spec = spec
-            found = looked(changed)
-            pair = (found, wanted) if side is left else (wanted, found)
-            return all(each.within for each in differences(*pair))
+            arrays = look(changed)
+            return agree(found[0], arrays) if place else agree(arrays, found[1])
 
         steps = optimizer.guilty(side.spec, agrees)
         if steps:
-            return {"optimizers": steps, "optimizers_of": name}
+            return {"optimizers": steps, "optimizers_of": "ab"[place]}
     return {}
 
 

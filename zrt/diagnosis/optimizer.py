@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from zrt._common.config_keys import SessionConfigKey
+from zrt.diagnosis.candidates import with_options
 from zrt.environment.environment import Environment
 from zrt.errors import Error
 from zrt.session.session import Session
@@ -15,7 +16,7 @@ from zrt.session.spec import SessionSpec
 from zrt.types import LogSeverity
 
 _LEFT_OUT = SessionConfigKey.DISABLE_SPECIFIED_OPTIMIZERS
-# What ONNX Runtime logs of a step that changed the graph.
+# ONNX Runtime's line in the log for a step that changed the graph.
 _CHANGED = re.compile(r"GraphTransformer (\w+) modified: 1 ")
 
 
@@ -45,14 +46,7 @@ def without(spec: SessionSpec, steps: Sequence[str]) -> SessionSpec:
     options = spec.options
     entries = dict(options.config_entries)
     entries[_LEFT_OUT] = ";".join(filter(None, [entries.get(_LEFT_OUT), *steps]))
-    return SessionSpec(
-        spec.model,
-        replace(options, config_entries=entries),
-        spec.providers,
-        external_data_dir=spec.external_data_dir,
-        strict=spec.strict,
-        allow=spec.allow,
-    )
+    return with_options(spec, replace(options, config_entries=entries))
 
 
 def guilty(spec: SessionSpec, agrees: Callable[[SessionSpec], bool]) -> tuple[str, ...]:

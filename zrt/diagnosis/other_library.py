@@ -27,7 +27,7 @@ class OtherLibrarySide(SessionSide):
         path = os.path.abspath(os.fsdecode(path_bytes(library, "library")))
         self._process = child.start(PROGRAM, ZRT_ORT_LIBRARY=path)
         try:
-            self._ask(spec)
+            self._ask(self.spec)
         except BaseException:
             self.close()
             raise

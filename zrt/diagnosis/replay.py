@@ -19,7 +19,7 @@ from zrt.errors import ArgumentError, Error, FileError
 from zrt.loading.cache import FOREIGN_ENTRIES
 from zrt.loading.fingerprint import fingerprint
 from zrt.loading.model_source import Model
-from zrt.loading.session_options import SessionOptions
+from zrt.loading.session_options import WRITING_NOTHING, SessionOptions
 from zrt.memory import arrays
 from zrt.session.session import Session
 
@@ -119,9 +119,7 @@ def _harmless(options: SessionOptions) -> SessionOptions:
         config_entries=entries,
         custom_op_libraries=[],
         trusted_folders=[],
-        optimized_model_filepath=None,
-        profile_file_prefix=None,
-        cache=False,
+        **WRITING_NOTHING,
     )
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
@@ -20,14 +20,13 @@ from zrt.diagnosis.candidates import SPINNING, Goal, candidates, with_options
 from zrt.diagnosis.pairs import DiffersError, Feeds, OutOfTimeError, Pairs, Ratios
 from zrt.errors import ArgumentError, Error, UnsupportedError
 from zrt.loading.options_files import Options
+from zrt.loading.session_options import WRITING_NOTHING
 from zrt.providers import ProviderLike
 from zrt.providers.selection import DevicePolicy
 from zrt.session.spec import SessionSpec
 
 # A setting wins that takes less than this part of the other's, and less in so many of the groups of rounds.
 CLEARLY, NEARLY_ALL = 0.97, 0.9
-# The options by which a load writes files, and how it writes none.
-WRITTEN: Final[dict[str, Any]] = {"optimized_model_filepath": None, "profile_file_prefix": None, "cache": False}
 # Parts of the feeds: one to choose with, one to confirm, and one for the comparison with the given options.
 PARTS = 3
 
@@ -167,13 +166,13 @@ def tuned(
     if goal != "memory":
         with suppress(OutOfTimeError):
             row_ns = pairs.time_per_row(best)
-    session = replace(best.options, **{name: getattr(given, name) for name in WRITTEN})
+    session = replace(best.options, **{name: getattr(given, name) for name in WRITING_NOTHING})
     return Tuning(goal, Options(session=session, providers=_listed(spec)), tuple(trials), ratio, row_ns)
 
 
 def _bare(spec: SessionSpec) -> SessionSpec:
     """The recipe without the options by which each load writes files."""
-    return with_options(spec, replace(spec.options, **WRITTEN))
+    return with_options(spec, replace(spec.options, **WRITING_NOTHING))
 
 
 def _listed(spec: SessionSpec) -> list[ProviderLike] | None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zrt._common.arguments import byte_count, entries, path_bytes, paths, require_folder, wrong_type
 from zrt._common.config_keys import SessionConfigKey
@@ -99,6 +99,14 @@ class LoadCancellation(Owner):
 
     def _set(self, canceled: bool) -> None:
         status.check(api().SessionOptionsSetLoadCancellationFlag(self._open().pointer, canceled))
+
+
+# The fields by which a load writes files, and how it writes none.
+WRITING_NOTHING: Final[dict[str, Any]] = {
+    "optimized_model_filepath": None,
+    "profile_file_prefix": None,
+    "cache": False,
+}
 
 
 @public
