@@ -112,7 +112,7 @@ def test_steps_left_out_by_the_user_stay_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("guilty", "named"),
-    [({"d"}, ("d",)), ({"a"}, ("a",)), ({"b", "e"}, ("a", "b", "c", "d", "e")), (set("de"), ("d", "e"))],
+    [({"d"}, ("d",)), ({"a"}, ("a",)), ({"b", "e"}, ("b", "e")), (set("de"), ("d", "e"))],
 )
 def test_few_steps_are_found(guilty: set[str], named: tuple[str, ...]) -> None:
     assert optimizer.fewest("abcde", lambda steps: guilty <= set(steps)) == named

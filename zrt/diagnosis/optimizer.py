@@ -67,7 +67,7 @@ def guilty(spec: SessionSpec, agrees: Callable[[SessionSpec], bool]) -> tuple[st
 
 
 def fewest(steps: Sequence[str], agrees_without: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
-    """Few of the steps, without all of which there is agreement: one, or several where neither half suffices."""
+    """The steps that are needed of these, without all of which there is agreement."""
     while len(steps) > 1:
         middle = len(steps) // 2
         # The later half first: its steps may work on what earlier ones make.
@@ -75,4 +75,9 @@ def fewest(steps: Sequence[str], agrees_without: Callable[[Sequence[str]], bool]
         if half is None:
             break
         steps = half
-    return tuple(steps)
+    needed = list(steps)
+    for step in steps:
+        others = [other for other in needed if other != step]
+        if others and agrees_without(others):
+            needed = others
+    return tuple(needed)
