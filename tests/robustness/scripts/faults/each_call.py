@@ -22,12 +22,15 @@ from tests.support.faulty_library import MESSAGE, LibraryFaults
 from tests.support.faulty_system import REASONS, SystemFaults
 from zrt._common.files import PREFIX
 from zrt.scoring.parts import work_folder
+from zrt.session import async_runs
 
 kind, folder = sys.argv[1], Path(sys.argv[2])
 faults, reasons = (LibraryFaults(), [MESSAGE]) if kind == "library" else (SystemFaults(), REASONS)
 table = operations.make(folder)
 witness = session()
 work = work_folder(folder / "scored.npy", True)
+# A second thread for runs in the background may begin at any time later, and keeps run options of its own.
+async_runs._MOST_WORKERS = 1
 # Python prints exceptions that it cannot raise, such as those of a finalizer.
 sys.unraisablehook = lambda _: None
 # The collections below leave out the objects that exist now: there are many, and none belongs to an operation.
