@@ -348,3 +348,7 @@ class TestLoading:
 
     def test_threads_make_the_first_sessions(self, script: Any) -> None:
         assert script("first_sessions.py").stdout.split() == ["8"] * 8
+
+    @pytest.mark.parametrize("package", ["zrt", "drop-in"])
+    def test_first_answer_reads_few_functions_of_the_table(self, script: Any, package: str) -> None:
+        assert script("first_answer.py", package).stdout == "8\n"

@@ -1,6 +1,5 @@
 import os
 import platform
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,7 +71,7 @@ def test_text_has_the_same_facts(zrt):
     [("1.27.0", False), ("1.9.9", False), (NEWEST_TESTED, False), ("1.32.1", True), ("1.33.0", True), ("2.0", True)],
 )
 def test_library_newer_than_the_newest_tested_is_named(zrt, monkeypatch, version, newer):
-    monkeypatch.setattr(native, "_library", replace(library(), version=version))
+    monkeypatch.setattr(native, "_library", library()._replace(version=version))
     assert (f"ONNX Runtime  {version}, API version" in zrt("info")) is True
     assert (f"newer than the newest tested, {NEWEST_TESTED}" in zrt("info")) is newer
 
@@ -92,7 +91,7 @@ def test_library_newer_than_the_newest_tested_is_named(zrt, monkeypatch, version
     ],
 )
 def test_library_with_faults_is_named(zrt, zrt_json, monkeypatch, version, faulty):
-    monkeypatch.setattr(native, "_library", replace(library(), version=version))
+    monkeypatch.setattr(native, "_library", library()._replace(version=version))
     assert bool(zrt_json("info")["faults"]) is faulty
     assert ("can write outside its memory" in zrt("info")) is faulty
 
@@ -122,7 +121,7 @@ def test_telemetry_is_that_of_the_loaded_library(zrt_json, monkeypatch):
 
 
 def test_engine_with_few_kernels_names_its_list(zrt, zrt_json, monkeypatch, tmp_path):
-    monkeypatch.setattr(native, "_library", replace(library(), path=None))
+    monkeypatch.setattr(native, "_library", library()._replace(path=None))
     assert zrt_json("info")["required_operators"] is None
     path = tmp_path / "required-operators"
     monkeypatch.setattr(library_files, "_REQUIRED_OPERATORS", str(path))
@@ -133,7 +132,7 @@ def test_engine_with_few_kernels_names_its_list(zrt, zrt_json, monkeypatch, tmp_
 
 def test_list_of_operators_is_that_of_a_core_built_in(zrt_json, monkeypatch, tmp_path):
     """A library that a variable names has kernels of its own."""
-    monkeypatch.setattr(native, "_library", replace(library(), path="/a/libonnxruntime.so"))
+    monkeypatch.setattr(native, "_library", library()._replace(path="/a/libonnxruntime.so"))
     monkeypatch.setattr(library_files, "_REQUIRED_OPERATORS", str(tmp_path))
     assert zrt_json("info")["required_operators"] is None
 

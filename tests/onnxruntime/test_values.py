@@ -4,7 +4,6 @@ import copy
 import gc
 import pickle
 import weakref
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +112,7 @@ def test_error_of_the_provider_for_the_device_is_a_runtime_error(monkeypatch, tm
 
     provider = tmp_path / "libonnxruntime_providers_cuda.so"
     provider.touch()
-    monkeypatch.setattr(cuda_parts, "library", lambda: replace(library(), path=str(tmp_path / "libonnxruntime.so")))
+    monkeypatch.setattr(cuda_parts, "library", lambda: library()._replace(path=str(tmp_path / "libonnxruntime.so")))
     monkeypatch.setattr(transfer, "_CUDA", "one that nobody registered")
     monkeypatch.setattr(cuda_parts, "require", require)
     says = f"Can't allocate memory on the device: .*{provider}.*: there is no NVIDIA driver"

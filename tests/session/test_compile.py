@@ -177,7 +177,7 @@ class TestWeights:
     def test_release_that_writes_each_node_twice_raises(
         self, weighty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(library, "_library", replace(library.library(), version="1.29.0"))
+        monkeypatch.setattr(library, "_library", library.library()._replace(version="1.29.0"))
         with pytest.raises(UnsupportedError, match="then writes each node twice"):
             zrt.compile(weighty, tmp_path / "a.onnx", QUIET, get_initializer_location_func=lambda info, read: None)
         assert not (tmp_path / "a.onnx").exists()

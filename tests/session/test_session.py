@@ -4,7 +4,6 @@ import asyncio
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -320,7 +319,7 @@ class TestEngineOfFewKernels:
 
     @pytest.fixture(autouse=True)
     def core(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(native, "_library", replace(native.library(), path=None))
+        monkeypatch.setattr(native, "_library", native.library()._replace(path=None))
         monkeypatch.setattr(library_files, "_REQUIRED_OPERATORS", str(tmp_path / "required-operators"))
 
     def test_model_without_a_kernel_names_the_list(self, load, tmp_path):

@@ -1,6 +1,5 @@
 """`copy` and `copy_all`: copies on the host, refusals before the first byte is copied, and copies with devices."""
 
-import dataclasses
 from pathlib import Path
 
 import ml_dtypes
@@ -199,7 +198,7 @@ class TestDevicesWithoutTheirProvider:
     @pytest.fixture(autouse=True)
     def no_provider(self, tmp_path, monkeypatch):
         """Pretends that the library lies in a folder without CUDA's provider."""
-        elsewhere = dataclasses.replace(library(), path=str(tmp_path / "libonnxruntime.so"))
+        elsewhere = library()._replace(path=str(tmp_path / "libonnxruntime.so"))
         monkeypatch.setattr(cuda_parts, "library", lambda: elsewhere)
         monkeypatch.setattr(transfer, "_CUDA", "one that nobody registered")
 

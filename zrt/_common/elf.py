@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 _LOADED, _DYNAMIC = 1, 2
 # The most bytes that are read of a table of segments or a dynamic section; real ones have a few hundred.
@@ -14,8 +13,7 @@ _DAMAGED = (OSError, LookupError, OverflowError, StopIteration, ValueError, stru
 _NEEDED, _STRINGS, _RPATH, _RUNPATH = 1, 5, 15, 29
 
 
-@dataclass(frozen=True, slots=True)
-class SharedLibrary:
+class SharedLibrary(NamedTuple):
     """The dynamic section of a shared library: the names that it needs, and the folders of its run path."""
 
     needed: tuple[str, ...] = ()

@@ -43,10 +43,13 @@ DECLARATIONS = (
 )
 SOURCES = tuple(sorted(f"src/{path.name}" for path in HERE.glob("src/*.c")))
 
-# The functions of `OrtApi` that the first session of a process calls. cffi makes the types of all functions of a struct
-# at the first use of one: `zrt_load_api` is `OrtApi` with these alone, so that a load does not wait for all the others.
+# The functions of `OrtApi` that Python calls in the first answer of a process, with the drop-in too. cffi makes the
+# types of all functions of a struct at the first use of one: `zrt_load_api` is `OrtApi` with these alone, so that no
+# first answer waits for the others.
 LOAD_FUNCTIONS = (
     "AddSessionConfigEntry",
+    "AllocatorFree",
+    "CloneSessionOptions",
     "CreateEnvWithOptions",
     "CreateKeyValuePairs",
     "CreateMemoryInfo",
@@ -54,14 +57,20 @@ LOAD_FUNCTIONS = (
     "CreateSession",
     "CreateSessionFromArray",
     "CreateSessionOptions",
+    "GetAllocatorWithDefaultOptions",
+    "GetAvailableProviders",
     "GetBuildInfoString",
     "HasSessionConfigEntry",
+    "ModelMetadataLookupCustomMetadataMap",
+    "ReleaseAvailableProviders",
     "ReleaseEnv",
     "ReleaseKeyValuePairs",
     "ReleaseMemoryInfo",
+    "ReleaseModelMetadata",
     "ReleaseRunOptions",
     "ReleaseSession",
     "ReleaseSessionOptions",
+    "SessionGetModelMetadata",
     "SetInterOpNumThreads",
     "SetIntraOpNumThreads",
     "SetSessionGraphOptimizationLevel",

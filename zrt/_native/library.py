@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 from zrt._common.installation import install_line
 from zrt._native import ffi, lib, library_files
@@ -35,8 +34,7 @@ _FAULTY = (([1, 27], [1, 28, 3]), ([1, 29], [1, 30, 1]))
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(NamedTuple):
     """The ONNX Runtime in use; there is one per process.
 
     `path` is the loaded file, or None for the core built into zrt. `source` is the place where it was found:
@@ -93,7 +91,7 @@ def api() -> Any:
 
 
 def load_api() -> Any:
-    """The same table as a struct of the functions that a load calls (`LOAD_FUNCTIONS` in build.py).
+    """The same table as a struct of the functions that a first answer calls (`LOAD_FUNCTIONS` in build.py).
 
     cffi makes the types of all functions of a struct at the first use of one, and those of `api` take it as long as the
     import of ten modules.

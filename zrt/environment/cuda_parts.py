@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from zrt._common import elf
 from zrt._native import _ort, ffi, lib, library_files
@@ -51,8 +51,7 @@ _DRIVERS = {12: "525", 13: "580"}
 _STUB, _NO_DEVICE = 34, 100
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A part that was looked for: where it is and its version, or its problem and the mend."""
 
     name: str
@@ -67,12 +66,15 @@ class Part:
     """Whether the provider starts without it, and opens it when a model needs it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(NamedTuple):
     """The parts that a provider needs, the driver first, and the places where they were looked for."""
 
     parts: tuple[Part, ...] = ()
     places: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return {"parts": [part._asdict() for part in self.parts], "places": list(self.places)}
 
 
 def search(provider: str = PROVIDER) -> Search:
@@ -98,7 +100,7 @@ def search(provider: str = PROVIDER) -> Search:
         for needed in files:
             if _stem(needed) == stem:
                 part = _library(name, needed, symbol, _requirement(package, needed, cuda), folders)
-                parts.append(replace(part, optional=needed not in shared.needed))
+                parts.append(part._replace(optional=needed not in shared.needed))
     places = (
         f"LD_LIBRARY_PATH ({variable or 'not set'})",
         f"the run paths of {os.path.basename(provider)} and ONNX Runtime ({':'.join(run_path) or 'they have none'})",

@@ -50,7 +50,7 @@ _NAMES = [item.name for item in fields(SessionOptions) if item.default is not MI
 _values = attrgetter(*_NAMES)
 
 # Values of these types do not change; the switch that cancels loads is one for all options that share it.
-_CONSTANT = (bool, int, str, NoneType, ExecutionMode, GraphOptimizationLevel, LogSeverity, LoadCancellation)
+_CONSTANT = {bool, int, str, NoneType, ExecutionMode, GraphOptimizationLevel, LogSeverity, LoadCancellation}
 
 _DEFAULT = SessionOptions()
 
@@ -117,7 +117,7 @@ def shared_options(options: SessionOptions) -> PoolOptions | None:
     if any(type(container) not in (dict, list) or container for container in _containers(options)):
         return None
     values = _values(options)
-    if any(type(value) not in _CONSTANT for value in values):
+    if not _CONSTANT.issuperset(map(type, values)):
         return None
     switch = options.load_cancellation
     if isinstance(switch, LoadCancellation) and switch.closed:
@@ -286,7 +286,7 @@ def load_model(
 
 def require_current(session: Handle, source: Source, strict: bool) -> None:
     """Warns of a model that should be made again, by the origin that it carries; with `strict` raises `ModelError`."""
-    table = api()
+    table = load_api()
     metadata = Handle.make(
         table.ReleaseModelMetadata, [], table.SessionGetModelMetadata, "OrtModelMetadata", session.pointer
     )

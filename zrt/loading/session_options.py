@@ -81,7 +81,7 @@ class LoadCancellation(Owner):
     __slots__ = ()
 
     def __init__(self) -> None:
-        table = api()
+        table = load_api()
         # ORT keeps the switch in session options, and their clones share it.
         self._handle = Handle.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
 
@@ -255,7 +255,7 @@ class SessionOptions(OptionData):
         if self.load_cancellation is not None:
             if not isinstance(self.load_cancellation, LoadCancellation):
                 raise wrong_type("load_cancellation", "a LoadCancellation", self.load_cancellation)
-            create = (api().CloneSessionOptions, "OrtSessionOptions", self.load_cancellation._open().pointer)
+            create = (table.CloneSessionOptions, "OrtSessionOptions", self.load_cancellation._open().pointer)
         return PoolOptions.make(table.ReleaseSessionOptions, domains, *create)
 
     def effective_config_entries(self) -> dict[str, str]:

@@ -406,12 +406,12 @@ def take_string(allocator: Any, text: Any) -> str:
 
 def free(allocator: Any, pointer: Any) -> None:
     """Frees what ORT allocated for the caller. There is nothing to do about a free that fails."""
-    status.dismiss(api().AllocatorFree(allocator, pointer))
+    status.dismiss(load_api().AllocatorFree(allocator, pointer))
 
 
 def default_allocator() -> Any:
     """The process's default ``OrtAllocator``, borrowed."""
-    return status.make(api().GetAllocatorWithDefaultOptions, "OrtAllocator")
+    return status.make(load_api().GetAllocatorWithDefaultOptions, "OrtAllocator")
 
 
 @cache

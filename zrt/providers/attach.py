@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from zrt._native import status
 from zrt._native.cdata import address_of, pointer_to, strings
@@ -45,8 +45,7 @@ def by_keys(options: Handle, name: str, settings: Mapping[str, str]) -> None:
     status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *_entries(settings)))
 
 
-@dataclass(frozen=True, slots=True)
-class ThroughObject:
+class ThroughObject(NamedTuple):
     """Through an object that holds the options: made, filled, handed over, released.
 
     `label` is the name in its functions, `kind` its type, `append` the function that takes it; with `stream` it takes
@@ -90,8 +89,7 @@ class ThroughObject:
         return getattr(api(), form.format(f"{self.label}ProviderOptions"))
 
 
-@dataclass(frozen=True, slots=True)
-class ByFunction:
+class ByFunction(NamedTuple):
     """By a function that the library exports beside its table.
 
     The function takes the session options, and with a `kind` one argument of that C type: the sum of the `bits` whose
@@ -100,7 +98,7 @@ class ByFunction:
 
     symbol: str
     kind: Any = None
-    bits: Mapping[str, int] = field(default_factory=dict)
+    bits: Mapping[str, int] = MappingProxyType({})
 
     def arguments(self, settings: Mapping[str, str]) -> list[Any]:
         """The arguments that follow the session options."""

@@ -15,7 +15,7 @@ from zrt._common.serialization import OptionData, data_field
 from zrt._native import ort_messages, status
 from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
-from zrt._native.library import api
+from zrt._native.library import api, load_api
 from zrt.environment import cuda_parts
 from zrt.environment.environment import current
 from zrt.environment.options import Option, Route, options_of
@@ -33,7 +33,7 @@ def available_providers() -> list[str]:
 
     Compiled in does not mean usable: a GPU, a driver and its libraries may be missing (see `prefer_gpu`).
     """
-    table = api()
+    table = load_api()
     names, count = status.fetch_array(table.GetAvailableProviders, "char *", count="int")
     try:
         return [status.string(names[i]) for i in range(count)]

@@ -3,7 +3,6 @@
 Takes the folder whose distributions alone are visible, or "" for all, and "no-system" to hide the system loader's.
 """
 
-import dataclasses
 import importlib
 import json
 import os
@@ -25,6 +24,6 @@ if hidden:
     library.LOADER_NAMES = ("libabsent.so.1", "libabsent.so")
 try:
     library.api()
-    print(json.dumps(dataclasses.asdict(library.library())))
+    print(json.dumps(library.library()._asdict()))
 except library.LibraryError as error:
     print(json.dumps(str(error)))

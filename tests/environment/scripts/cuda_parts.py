@@ -6,7 +6,6 @@ NVIDIA's Python packages are those in the library's folder, not those of this Py
 import json
 import os
 import sys
-from dataclasses import asdict
 
 from zrt.environment import cuda_parts
 from zrt.errors import ProviderError
@@ -19,4 +18,4 @@ try:
     error = None
 except ProviderError as raised:
     error = str(raised)
-print(json.dumps({"error": error, **asdict(cuda_parts.search(provider))}))
+print(json.dumps({"error": error, **cuda_parts.search(provider).document()}))
