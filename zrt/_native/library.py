@@ -91,7 +91,7 @@ def api() -> Any:
 
 
 def load_api() -> Any:
-    """The same table as a struct of the functions that a first answer calls (`LOAD_FUNCTIONS` in build.py).
+    """The same table as a struct of the functions that a first answer calls, `LOAD_FUNCTIONS` in build.py.
 
     cffi makes the types of all functions of a struct at the first use of one, and those of `api` take it as long as the
     import of ten modules.

@@ -55,7 +55,7 @@ def describe() -> dict[str, Any]:
             "gil": _has_gil(),
         },
         "providers": {name: {"usable": reason is None, "reason": reason} for name, reason in reasons.items()},
-        "cuda": cuda_parts.search().document() if providers.CUDA.name in reasons else None,
+        "cuda": cuda_parts.search().to_dict() if providers.CUDA.name in reasons else None,
         "hardware": [_hardware(device) for device in _listed(devices.hardware_devices)],
         "devices": [_device(device) for device in _listed(devices.ep_devices)],
         "machine": asdict(machine.describe()),

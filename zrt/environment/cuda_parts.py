@@ -72,8 +72,8 @@ class Search(NamedTuple):
     parts: tuple[Part, ...] = ()
     places: tuple[str, ...] = ()
 
-    def document(self) -> dict[str, Any]:
-        """The same for JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """The parts and the places as JSON has them."""
         return {"parts": [part._asdict() for part in self.parts], "places": list(self.places)}
 
 

@@ -50,7 +50,7 @@ _NAMES = [item.name for item in fields(SessionOptions) if item.default is not MI
 _values = attrgetter(*_NAMES)
 
 # Values of these types do not change; the switch that cancels loads is one for all options that share it.
-_CONSTANT = {bool, int, str, NoneType, ExecutionMode, GraphOptimizationLevel, LogSeverity, LoadCancellation}
+_CONSTANT = (bool, int, str, NoneType, ExecutionMode, GraphOptimizationLevel, LogSeverity, LoadCancellation)
 
 _DEFAULT = SessionOptions()
 
@@ -117,7 +117,7 @@ def shared_options(options: SessionOptions) -> PoolOptions | None:
     if any(type(container) not in (dict, list) or container for container in _containers(options)):
         return None
     values = _values(options)
-    if not _CONSTANT.issuperset(map(type, values)):
+    if any(type(value) not in _CONSTANT for value in values):
         return None
     switch = options.load_cancellation
     if isinstance(switch, LoadCancellation) and switch.closed:

@@ -18,4 +18,4 @@ try:
     error = None
 except ProviderError as raised:
     error = str(raised)
-print(json.dumps({"error": error, **cuda_parts.search(provider).document()}))
+print(json.dumps({"error": error, **cuda_parts.search(provider).to_dict()}))
