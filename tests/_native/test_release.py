@@ -100,6 +100,7 @@ class TestHeaders:
     """`.ci/headers` with a header of the tests' own for the official ones."""
 
     NAMES = ("onnxruntime_c_api.h", "onnxruntime_ep_c_api.h")
+    KEYS = ("onnxruntime_session_options_config_keys.h", "onnxruntime_run_options_config_keys.h")
 
     @pytest.fixture
     def script(self, tmp_path: Path) -> Path:
@@ -109,6 +110,9 @@ class TestHeaders:
         content = b"#define ORT_API_VERSION 27\n" + b"/* more */\n" * 10_000
         for name in self.NAMES:
             (source / name).write_bytes(content)
+        (source / "more").mkdir()
+        for name in self.KEYS:
+            (source / "more" / name).write_text("keys")
         text = (CI / "headers").read_text("utf-8")
         [official] = re.findall(r'^known="\n(.*?)"$', text, re.DOTALL | re.MULTILINE)
         sums = "".join(f"{hashlib.sha256(content).hexdigest()} {name}\n" for name in self.NAMES)
@@ -125,8 +129,15 @@ class TestHeaders:
     def test_headers_are_taken(self, script: Path, tmp_path: Path) -> None:
         target = tmp_path / "a folder"
         assert self.take(script, target) == 0
-        assert {path.name for path in target.iterdir()} == {*self.NAMES}
+        assert {path.name for path in target.iterdir()} == {*self.NAMES, *self.KEYS}
         assert (target / self.NAMES[0]).stat().st_size > 100_000
+
+    def test_headers_may_be_there_already(self, script: Path, tmp_path: Path) -> None:
+        source = tmp_path / "source"
+        for name in self.KEYS:
+            (source / "more" / name).rename(source / name)
+        assert self.take(script, source) == 0
+        assert {path.name for path in source.iterdir() if path.is_file()} == {*self.NAMES, *self.KEYS}
 
     def test_full_disk_is_no_success(self, script: Path, tmp_path: Path) -> None:
         assert self.take(script, tmp_path / "target", limit="50") == 1
