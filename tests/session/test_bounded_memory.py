@@ -189,18 +189,10 @@ class TestBounded:
             bounded.run(rows(SMALL))
 
     @pytest.mark.slow
-    def test_ten_thousand_shapes_stay_flat(self) -> None:
-        bounded = session(memory="bounded")
-        generator = np.random.default_rng(0)
-        seen = []
-        for index in range(10_000):
-            count, width = generator.integers(1, 400, 2)
-            bounded.run({"x": np.ones((count, width), np.float32)})
-            if index in (1_999, 9_999):
-                gc.collect()
-                seen.append((resident_bytes(), held(bounded)))
-        assert seen[1][0] - seen[0][0] < 4 * MIB
-        assert seen[1][1] <= 32
+    def test_ten_thousand_shapes_stay_flat(self, script: Callable[..., Any]) -> None:
+        growth, held_at_the_end = map(int, script("random_shapes.py", MODEL).stdout.split())
+        assert growth < 4 * MIB
+        assert held_at_the_end <= 32 * MIB
 
 
 class TestLimit:
