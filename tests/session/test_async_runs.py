@@ -180,6 +180,19 @@ def test_cancel_ends_the_run(loop, endless, eventually):
     eventually(lambda: not async_runs._under_way)
 
 
+def test_run_that_is_cancelled_before_it_begins_is_never_made(add, loop, endless):
+    recorder = add.record(8)
+    blockers = [loop.submit(endless) for _ in range(async_runs._MOST_WORKERS)]
+    cancelled = [add.submit(FEEDS) for _ in range(4)]
+    assert all(future.cancel() for future in cancelled)
+    last = add.submit(FEEDS)
+    for blocker in blockers:
+        blocker.cancel()
+    np.testing.assert_array_equal(last.result(60)[0], SUM)
+    assert concurrent.futures.wait(cancelled, 60).done == {*cancelled}
+    assert len(recorder.runs) == 1
+
+
 def test_cancel_of_a_completed_future_changes_nothing(add):
     future = add.submit(FEEDS)
     future.result(60)

@@ -23,7 +23,7 @@ from zrt._common.arguments import seconds
 from zrt._native import bridge, callback_errors, lib, status
 from zrt._native.thread_start import start_thread
 from zrt.environment import cpu_limits
-from zrt.errors import AllocationError, UnsupportedError
+from zrt.errors import AllocationError, TerminatedError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.session.call import Result
 
@@ -128,11 +128,12 @@ class Run:
                 # An earlier run with them may have been terminated.
                 if own.terminated:
                     own.reset()
-            if self._terminated:
-                self._options.terminate()
+            ended = self._terminated
         results: list[Result] = []
         error = None
         try:
+            if ended:
+                raise TerminatedError("the run was terminated before it began")
             assert self._work is not None
             results = self._work(self._options, self._end)
         except BaseException as raised:
