@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import zrt as package
+from tests.support import plugin
 from tests.support.models import parse
 from zrt._native.library import library
 from zrt.cli import main
@@ -47,6 +48,7 @@ def test_model_that_runs(zrt: Callable[..., str], zrt_json: Callable[..., Any], 
         ],
         "nodes": {"CPUExecutionProvider": 1},
         "operators": 1,
+        "others": {},
     }
     lines = zrt("check", path).splitlines()
     assert lines == [
@@ -140,6 +142,22 @@ def test_operators_of_a_module_that_prints(
     path = saved(proto.SerializeToString())
     assert zrt_json("check", path, status=1)["verdict"] == "does not load"
     assert zrt_json("check", path, "--import", name)["verdict"] == "runs"
+
+
+def test_other_providers_have_a_line_each(
+    zrt: Callable[..., str], saved: Callable[..., Path], module: Callable[[str], str]
+) -> None:
+    name = module(
+        f"import zrt\nzrt.Environment().register_provider_library('mine', {str(plugin.path())!r})\n\n\n"
+        "class Unused(zrt.CustomOp):\n    inputs = outputs = ('float32',)\n\n"
+        "    def compute(self, context):\n        raise AssertionError\n\n\n"
+        "domain = zrt.CustomOpDomain('my.ops', [Unused()])\n"
+    )
+    lines = zrt("check", saved(GOOD), "--import", name).splitlines()
+    assert lines[1:3] == [
+        "  1 node on CPUExecutionProvider",
+        f"  where {plugin.PROVIDER} is asked for: 1 node on {plugin.PROVIDER}",
+    ]
 
 
 def test_options_of_a_file_count(zrt_json: Callable[..., Any], saved: Callable[..., Path], tmp_path: Path) -> None:

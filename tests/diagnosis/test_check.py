@@ -89,6 +89,37 @@ class TestLoads:
         assert list(tmp_path.iterdir()) == []
 
 
+class TestOtherProviders:
+    """The tests' own provider takes each `Neg`, whatever its type, and computes it in float32."""
+
+    def test_each_one_at_hand_is_asked(self, plugin: Any) -> None:
+        text = model("(float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }")
+        check = zrt.check(text)
+        assert (check.verdict, check.nodes, check.problems) == ("runs", {CPU: 2}, ())
+        assert check.others == {plugin.own.provider: {CPU: 1, plugin.own.provider: 1}}
+        assert check.to_dict()["others"] == check.others
+        assert zrt.check(text, providers=["cpu"]).others == {}
+
+    def test_model_that_only_another_one_loads(self, plugin: Any, tmp_path: Path) -> None:
+        compiled = tmp_path / "compiled.onnx"
+        zrt.compile(NEG, compiled, providers=[plugin.own])
+        check = zrt.check(compiled)
+        assert check.verdict == "does not load"
+        assert check.others == {plugin.own.provider: {plugin.own.provider: 1}}
+
+    def test_one_that_refuses_says_why(self, plugin: Any) -> None:
+        refuses = zrt.SessionOptions(config_entries={"ep.zrttestprovider.refuse": "1"})
+        check = zrt.check(NEG, refuses)
+        assert (check.verdict, check.others) == ("runs", {})
+        [note] = check.problems
+        assert (note.severity, note.subject) == ("note", plugin.own.provider)
+        assert "was told to refuse the session" in note.reason
+
+    def test_reason_of_all_providers_is_there_once(self, plugin: Any) -> None:
+        check = zrt.check(model("(float[2] x) => (float[2] y) { y = shop.Price(x) }", shop=1))
+        assert (check.others, [each.severity for each in check.problems]) == ({}, ["error"])
+
+
 class TestOperators:
     def test_every_culprit_is_named_once_with_its_nodes(self) -> None:
         text = """(float[2] x) => (float[2] y) {

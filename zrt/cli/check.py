@@ -110,6 +110,9 @@ def _show(page: Page, label: str, document: dict[str, Any]) -> None:
     page.line(f"{label}: ", (document["verdict"], "bold"), version)
     for provider, count in (document["nodes"] or {}).items():
         page.line(f"  {plural(count, 'node')} on {provider}")
+    for asked, nodes in document["others"].items():
+        placed = ", ".join(f"{plural(count, 'node')} on {provider}" for provider, count in nodes.items())
+        page.line(f"  where {asked} is asked for: {placed}")
     for problem in document["problems"]:
         page.line((problem["severity"], STYLES[problem["severity"]]), f"  {problem['subject']}: {problem['reason']}")
         if problem["remedy"]:

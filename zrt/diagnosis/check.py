@@ -17,17 +17,19 @@ from zrt.diagnosis import int8
 from zrt.diagnosis.operators import Operator, operators_of, versions_of
 from zrt.diagnosis.report import ERROR, NOTE, WARNING, Check, Findings
 from zrt.diagnosis.trials import Limits, Trials, limits
-from zrt.errors import ModelError, ModelNotFoundError, NotImplementedByOrtError, OrtError, UnsupportedError
+from zrt.environment.devices import ep_devices
+from zrt.errors import Error, ModelError, ModelNotFoundError, NotImplementedByOrtError, OrtError, UnsupportedError
 from zrt.graph.model_proto import circle_of_functions, package, parse, subgraphs
 from zrt.loading.external_weights import WeightFiles, zeros
 from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_source import LARGEST_IN_MEMORY, Model, Source
 from zrt.loading.session_options import WRITING_NOTHING, SessionOptions
+from zrt.providers.base import available_providers
 from zrt.providers.default_selection import CPU_NAME
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 from zrt.types import ElementType, GraphOptimizationLevel, LogSeverity
-from zrt.values.type_info import format_shape, type_name
+from zrt.values.type_info import ValueInfo, format_shape, type_name
 
 # The newest version of ONNX's operators and of its IR that releases of ONNX Runtime read, as each of them says.
 RELEASES = ((26, 13, "1.27"), (28, 14, "1.32"))
@@ -41,6 +43,8 @@ BRINGS = {
     "trt.plugins": "it is a plugin of TensorRT: load the model with that provider and the plugin's library",
     "mmdeploy": "the package mmdeploy has its operators: register its library",
 }
+# Providers that say nothing of a machine: every library has the CPU's, and the operators of the other one call servers.
+COMMON = (CPU_NAME, "AzureExecutionProvider")
 REGISTER = "register its operators: SessionOptions.custom_ops or custom_op_libraries"
 
 
@@ -48,7 +52,8 @@ REGISTER = "register its operators: SessionOptions.custom_ops or custom_op_libra
 def check(model: Model, options: SessionOptions | None = None, providers: ProvidersLike = None) -> Check:
     """Whether the loaded ONNX Runtime takes a model with these options and providers, and what keeps it from that.
 
-    The model is loaded, never run. Where it does not load, each distinct operator of its graph is loaded by itself with
+    The model is loaded, never run. Without `providers` each other provider at hand is asked for too, in a session of
+    its own. Where it does not load, each distinct operator of its graph is loaded by itself with
     its types: so every one that is missing is named, not the first alone. Weights that cannot be read count as zeros.
 
     A model that cannot be read gets a `Check` too. Raises `UnsupportedError` without the onnx package, the errors of
@@ -87,20 +92,24 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
             found.add(ERROR, "the file", found.plain(error))
             return found.result()
         missing = _unreadable(source, weights, settings, found)
+        nodes, in_part = None, False
+        inputs: tuple[ValueInfo, ...] = ()
         session = _load(model, settings, providers, missing, found)
         if session is not None:
-            stack.enter_context(session)
-        nodes, in_part = (None, False) if session is None else _placed(session, found)
+            with session:
+                inputs = session.inputs
+                nodes, in_part = _placed(session, found)
+        others = _others(model, settings, missing, found) if providers is None else {}
         circle = [] if proto is None else circle_of_functions(proto)
         if circle:
             found.add(ERROR, f"function {circle[0]}", f"it calls itself: {', '.join(circle)}")
         elif proto is not None:
             _examine(proto, settings, nodes, found)
-        for info in session.inputs if session is not None and proto is not None else ():
+        for info in () if proto is None else inputs:
             if info.shape is None or not all(isinstance(size, int) for size in info.shape):
                 reason = f"its shape {format_shape(info.shape)} is open: the feeds of each run settle it"
                 found.add(NOTE, f"input {info.name!r}", reason)
-        return found.result(nodes, in_part)
+        return found.result(nodes, in_part, others)
 
 
 def _placed(session: Session, found: Findings) -> tuple[dict[str, int], bool]:
@@ -154,7 +163,16 @@ def _unreadable(
 def _load(
     model: Model, settings: SessionOptions, providers: ProvidersLike, missing: list[Initializer], found: Findings
 ) -> Session | None:
-    """The session, with zeros for what is missing; None where the library does not load the model."""
+    """The session; None where the library does not load the model."""
+    try:
+        return _session(model, settings, providers, missing)
+    except (OrtError, ModelError) as error:
+        found.refused = error
+        return None
+
+
+def _session(model: Model, settings: SessionOptions, providers: ProvidersLike, missing: list[Initializer]) -> Session:
+    """A session with zeros for what is missing."""
     if missing:
         # The optimizer would compute with the zeros.
         settings = replace(
@@ -162,11 +180,31 @@ def _load(
             initializers={**settings.initializers, **{weight.name: zeros(weight) for weight in missing}},
             graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
         )
-    try:
-        return Session(model, settings, providers)
-    except (OrtError, ModelError) as error:
-        found.refused = error
-        return None
+    return Session(model, settings, providers)
+
+
+def _others(
+    model: Model, settings: SessionOptions, missing: list[Initializer], found: Findings
+) -> dict[str, dict[str, int]]:
+    """For each other provider at hand: how many nodes each one runs in a session that asks for it."""
+    counts = {}
+    for name, asked in _at_hand().items():
+        try:
+            with _session(model, settings, asked, missing) as session:
+                counts[name] = session.placement().providers
+        except Error as error:
+            if found.refused is None or found.plain(error) != found.plain(found.refused):
+                found.add(NOTE, name, f"no session with it loads the model here: {found.plain(error)}")
+    return counts
+
+
+def _at_hand() -> dict[str, list[Any]]:
+    """The other providers: those of the library and of registered ones, each as the argument of a session."""
+    at_hand: dict[str, list[Any]] = {name: [name] for name in available_providers() if name not in COMMON}
+    by_device: dict[str, list[Any]] = {}
+    for device in ep_devices():
+        by_device.setdefault(device.provider, []).append(device)
+    return {name: devices for name, devices in by_device.items() if name not in COMMON} | at_hand
 
 
 def _examine(proto: Any, settings: SessionOptions, nodes: dict[str, int] | None, found: Findings) -> None:

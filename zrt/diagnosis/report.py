@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from zrt._common.public import public
@@ -58,6 +58,8 @@ class Check:
     """How many nodes each provider runs, after the optimizer; None for a model that does not load."""
     operators: int | None = None
     """How many distinct operators with their types were tried; None where the model's graph cannot be read."""
+    others: dict[str, dict[str, int]] = field(default_factory=dict)
+    """For each other provider at hand that loads the model: how many nodes each one runs where it is asked for."""
 
     @property
     def loads(self) -> bool:
@@ -94,7 +96,12 @@ class Findings:
         """Adds a problem; those that differ in their nodes alone become one."""
         self._problems.setdefault(Problem(severity, subject, reason, remedy), []).extend(nodes)
 
-    def result(self, nodes: dict[str, int] | None = None, in_part: bool = False) -> Check:
+    def result(
+        self,
+        nodes: dict[str, int] | None = None,
+        in_part: bool = False,
+        others: dict[str, dict[str, int]] | None = None,
+    ) -> Check:
         """The check; `nodes` are those of each provider, if the model loads; `in_part` is for nodes on the CPU."""
         if self.refused is not None and not any(problem.severity == ERROR for problem in self._problems):
             self.add(ERROR, "the model", self.plain(self.refused))
@@ -104,4 +111,4 @@ class Findings:
         if any(problem.severity == ERROR for problem in problems):
             verdict, nodes = DOES_NOT_LOAD, None
         problems.sort(key=lambda problem: order.index(problem.severity))
-        return Check(self._model, self._version, verdict, tuple(problems), nodes, self.operators)
+        return Check(self._model, self._version, verdict, tuple(problems), nodes, self.operators, others or {})
