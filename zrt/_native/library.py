@@ -221,8 +221,8 @@ def _api_version(version: str) -> int:
 
     It follows from the name: a library that is asked for a version that it does not have prints a line.
     """
-    match = re.match(r"1\.(\d+)", version)
-    newest = min(int(match[1]), int(lib.ZRT_NEWEST_API_VERSION)) if match else 0
+    major, minor, *_ = [*version.split("."), ""]
+    newest = min(int(minor), int(lib.ZRT_NEWEST_API_VERSION)) if major == "1" and minor.isdecimal() else 0
     return max(newest, int(lib.ZRT_API_VERSION))
 
 

@@ -286,18 +286,14 @@ def load_model(
 
 def require_current(session: Handle, source: Source, strict: bool) -> None:
     """Warns of a model that should be made again, by the origin that it carries; with `strict` raises `ModelError`."""
-    table = load_api()
-    metadata = Handle.make(
-        table.ReleaseModelMetadata, [], table.SessionGetModelMetadata, "OrtModelMetadata", session.pointer
-    )
-    lookup, allocator = table.ModelMetadataLookupCustomMetadataMap, default_allocator()
-    value = status.make(lookup, "char", metadata.pointer, allocator, ORIGIN.encode())
-    if not value:
+    value = ffi.new("char **")
+    status.check(lib.zrt_metadata(api(), session.pointer, ORIGIN.encode(), value))
+    if not value[0]:
         return
     # Deferred, as in `load_model`.
     from zrt.loading.origin import why_stale
 
-    reason = why_stale(take_string(allocator, value), source.absolute)
+    reason = why_stale(take_string(default_allocator(), value[0]), source.absolute)
     if reason is not None:
         message = f"{source.subject} is stale: {reason}; make it again from its source"
         if strict:

@@ -41,3 +41,14 @@ OrtStatus *zrt_locate(const OrtApi *api, const OrtMemoryInfo *memory, zrt_locati
     location->vendor_id = api->MemoryInfoGetVendorId(memory);
     return NULL;
 }
+
+OrtStatus *zrt_metadata(const OrtApi *api, const OrtSession *session, const char *key, char **value) {
+    *value = NULL;
+    OrtAllocator *allocator;
+    RETURN_IF_FAILED(api->GetAllocatorWithDefaultOptions(&allocator));
+    OrtModelMetadata *metadata;
+    RETURN_IF_FAILED(api->SessionGetModelMetadata(session, &metadata));
+    OrtStatus *status = api->ModelMetadataLookupCustomMetadataMap(metadata, allocator, key, value);
+    api->ReleaseModelMetadata(metadata);
+    return status;
+}

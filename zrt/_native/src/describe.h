@@ -1,4 +1,4 @@
-/* Everything that Python reads of a value or of a memory, in one C call. */
+/* Everything that Python reads of a value, of a memory, or of a load's metadata, in one C call. */
 #pragma once
 
 /* The type, shape and memory of a value. `dims`, `data` and `memory` belong to the value; only tensors have them. */
@@ -28,3 +28,7 @@ typedef struct zrt_location {
 } zrt_location;
 
 OrtStatus *zrt_locate(const OrtApi *api, const OrtMemoryInfo *memory, zrt_location *location);
+
+/* One entry of the custom metadata of a session's model: a text that the default allocator frees, NULL if it has no
+   such entry. */
+OrtStatus *zrt_metadata(const OrtApi *api, const OrtSession *session, const char *key, char **value);
