@@ -50,7 +50,12 @@ class TestInThisProcess:
 
     def test_binding_writes_into_the_given_memory(self, saved):
         z = np.zeros(4, np.float32)
-        _, bound = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(z)).contenders
+        inputs, outputs = places(z)
+        kept = weakref.ref(inputs[0].array)
+        _, bound = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, inputs, outputs).contenders
+        del inputs, outputs
+        gc.collect()
+        assert kept() is not None
         z[...] = 0
         bound.batch(1)
         assert z.tolist() == [1, 2, 3, 4]

@@ -134,6 +134,8 @@ def _session_options(onnxruntime: Any, fields: Mapping[str, Any]) -> Any:
 def _bind(session: Any, inputs: Sequence[Place], outputs: Sequence[Place]) -> Any:
     """A binding of all inputs and outputs: to the memory of zrt's lane if both are in one process."""
     binding = session.io_binding()
+    # It borrows the arrays' memory, and is to keep them.
+    binding.places = inputs, outputs
     for place in inputs:
         assert place.array is not None
         binding.bind_input(place.name, "cpu", 0, place.onnx_type, place.shape, place.array.ctypes.data)
@@ -151,9 +153,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     The first has the arguments of `set_up`; its reply is the result without the contenders, and their keys. The others
     are a contender's key, the name of a method and its arguments.
     """
-    # To the end of the function: a binding borrows the arrays' memory.
-    arguments = pickle.load(requests)
-    official = set_up(*arguments)
+    official = set_up(*pickle.load(requests))
     contenders = {contender.key: contender for contender in official.contenders}
     reply: Any = replace(official, contenders=()), list(contenders)
     while True:
