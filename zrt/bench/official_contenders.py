@@ -134,7 +134,7 @@ def _session_options(onnxruntime: Any, fields: Mapping[str, Any]) -> Any:
 def _bind(session: Any, inputs: Sequence[Place], outputs: Sequence[Place]) -> Any:
     """A binding of all inputs and outputs: to the memory of zrt's lane if both are in one process."""
     binding = session.io_binding()
-    # It borrows the arrays' memory, and is to keep them.
+    # The binding borrows the arrays' memory, so it holds them.
     binding.places = inputs, outputs
     for place in inputs:
         assert place.array is not None

@@ -53,8 +53,8 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
     """Whether the loaded ONNX Runtime takes a model with these options and providers, and what keeps it from that.
 
     The model is loaded, never run. Without `providers` each other provider at hand is asked for too, in a session of
-    its own. Where it does not load, each distinct operator of its graph is loaded by itself with
-    its types: so every one that is missing is named, not the first alone. Weights that cannot be read count as zeros.
+    its own. Where the model does not load, each distinct operator of its graph is loaded by itself with its types: so
+    every one that is missing is named, not the first alone. Weights that cannot be read count as zeros.
 
     A model that cannot be read gets a `Check` too. Raises `UnsupportedError` without the onnx package, the errors of
     `Session` for wrong arguments, and `ModelNotFoundError` where there is no such file. A damaged model may end the

@@ -65,7 +65,7 @@ def run_prepared():
 
 def run_shared_lane():
     busy.run()
-    busy.inputs["x"][...] = FEEDS["x"]
+    same(busy.inputs["x"], FEEDS["x"])
 
 
 def run_own_lane():
@@ -101,7 +101,8 @@ def exchange_value():
 def record():
     with shared.record(keep=4) as recorder:
         run()
-        assert all(not each.failed for each in recorder.runs)
+        # Runs of other threads too, and no record is half of another one.
+        assert all(each.shapes.get("x") == each.shapes.get("y") for each in recorder.runs)
 
 
 def run_replaced():
