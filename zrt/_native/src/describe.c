@@ -43,7 +43,6 @@ OrtStatus *zrt_locate(const OrtApi *api, const OrtMemoryInfo *memory, zrt_locati
 }
 
 OrtStatus *zrt_metadata(const OrtApi *api, const OrtSession *session, const char *key, char **value) {
-    *value = NULL;
     OrtAllocator *allocator;
     RETURN_IF_FAILED(api->GetAllocatorWithDefaultOptions(&allocator));
     OrtModelMetadata *metadata;
