@@ -7,8 +7,8 @@ from tests.robustness.sums import QUIET
 from tests.support import models
 
 
-def in_threads(*functions, seconds=120):
-    """Calls each function in a thread of its own, which may take so many seconds; all begin together."""
+def in_threads(*functions):
+    """Calls each function in a thread of its own; all begin together."""
     barrier = threading.Barrier(len(functions))
     failures = []
 
@@ -23,7 +23,7 @@ def in_threads(*functions, seconds=120):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(seconds)
+        thread.join(120)
         assert not thread.is_alive(), "a thread hangs"
     if failures:
         raise failures[0]

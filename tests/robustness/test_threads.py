@@ -19,7 +19,6 @@ from tests.robustness import values
 from tests.robustness.conftest import Child
 from tests.robustness.race import counting, in_threads, race
 from tests.robustness.sums import ADD, FEEDS, SUM, binding, lane, ran, same, session
-from tests.support.times import TIMES
 from zrt.errors import ArgumentError, BusyError, ClosedError, InvalidProtobufError, TerminatedError
 
 
@@ -407,7 +406,7 @@ def test_values_of_every_kind_used_in_six_threads() -> None:
 
 @pytest.mark.parametrize("cpus", [0, 2])
 def test_everything_at_once_in_six_threads(child: Child, tmp_path: Path, cpus: int) -> None:
-    child("threads/everything_at_once.py", arguments=[3000 * TIMES, cpus, tmp_path], timeout=120 * TIMES)
+    child("threads/everything_at_once.py", arguments=[3000, cpus, tmp_path])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits are those of Linux")

@@ -91,15 +91,16 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
         except ModelError as error:
             found.add(ERROR, "the file", found.plain(error))
             return found.result()
-        missing = _unreadable(source, weights, settings, found)
+        loading = _with_zeros(settings, _unreadable(source, weights, settings, found))
         nodes, in_part = None, False
         inputs: tuple[ValueInfo, ...] = ()
-        session = _load(model, settings, providers, missing, found)
+        session = _load(model, loading, providers, found)
         if session is not None:
             with session:
                 inputs = session.inputs
                 nodes, in_part = _placed(session, found)
-        others = _others(model, settings, missing, found) if providers is None else {}
+        if providers is None:
+            _ask_others(model, loading, found)
         circle = [] if proto is None else circle_of_functions(proto)
         if circle:
             found.add(ERROR, f"function {circle[0]}", f"it calls itself: {', '.join(circle)}")
@@ -109,7 +110,7 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
             if info.shape is None or not all(isinstance(size, int) for size in info.shape):
                 reason = f"its shape {format_shape(info.shape)} is open: the feeds of each run settle it"
                 found.add(NOTE, f"input {info.name!r}", reason)
-        return found.result(nodes, in_part, others)
+        return found.result(nodes, in_part)
 
 
 def _placed(session: Session, found: Findings) -> tuple[dict[str, int], bool]:
@@ -160,51 +161,45 @@ def _unreadable(
     return missing
 
 
-def _load(
-    model: Model, settings: SessionOptions, providers: ProvidersLike, missing: list[Initializer], found: Findings
-) -> Session | None:
+def _with_zeros(settings: SessionOptions, missing: list[Initializer]) -> SessionOptions:
+    """The settings of a load in which zeros stand for what is missing."""
+    if not missing:
+        return settings
+    # The optimizer would compute with the zeros.
+    return replace(
+        settings,
+        initializers={**settings.initializers, **{weight.name: zeros(weight) for weight in missing}},
+        graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
+    )
+
+
+def _load(model: Model, settings: SessionOptions, providers: ProvidersLike, found: Findings) -> Session | None:
     """The session; None where the library does not load the model."""
     try:
-        return _session(model, settings, providers, missing)
+        return Session(model, settings, providers)
     except (OrtError, ModelError) as error:
         found.refused = error
         return None
 
 
-def _session(model: Model, settings: SessionOptions, providers: ProvidersLike, missing: list[Initializer]) -> Session:
-    """A session with zeros for what is missing."""
-    if missing:
-        # The optimizer would compute with the zeros.
-        settings = replace(
-            settings,
-            initializers={**settings.initializers, **{weight.name: zeros(weight) for weight in missing}},
-            graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
-        )
-    return Session(model, settings, providers)
-
-
-def _others(
-    model: Model, settings: SessionOptions, missing: list[Initializer], found: Findings
-) -> dict[str, dict[str, int]]:
-    """For each other provider at hand: how many nodes each one runs in a session that asks for it."""
-    counts = {}
+def _ask_others(model: Model, settings: SessionOptions, found: Findings) -> None:
+    """Finds how many nodes each provider runs in sessions that ask for another one that is at hand."""
     for name, asked in _at_hand().items():
         try:
-            with _session(model, settings, asked, missing) as session:
-                counts[name] = session.placement().providers
+            with Session(model, settings, asked) as session:
+                found.others[name] = session.placement().providers
         except Error as error:
             if found.refused is None or found.plain(error) != found.plain(found.refused):
                 found.add(NOTE, name, f"no session with it loads the model here: {found.plain(error)}")
-    return counts
 
 
 def _at_hand() -> dict[str, list[Any]]:
-    """The other providers: those of the library and of registered ones, each as the argument of a session."""
-    at_hand: dict[str, list[Any]] = {name: [name] for name in available_providers() if name not in COMMON}
-    by_device: dict[str, list[Any]] = {}
+    """The other providers: those of registered libraries and of the library, each as the argument of a session."""
+    at_hand: dict[str, list[Any]] = {}
     for device in ep_devices():
-        by_device.setdefault(device.provider, []).append(device)
-    return {name: devices for name, devices in by_device.items() if name not in COMMON} | at_hand
+        at_hand.setdefault(device.provider, []).append(device)
+    at_hand |= {name: [name] for name in available_providers()}
+    return {name: asked for name, asked in at_hand.items() if name not in COMMON}
 
 
 def _examine(proto: Any, settings: SessionOptions, nodes: dict[str, int] | None, found: Findings) -> None:

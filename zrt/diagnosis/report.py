@@ -86,6 +86,7 @@ class Findings:
         self.refused: Error | None = None
         """The library's reason not to load the model."""
         self.operators: int | None = None
+        self.others: dict[str, dict[str, int]] = {}
 
     def plain(self, error: Error) -> str:
         """An error's message without the model's name."""
@@ -96,12 +97,7 @@ class Findings:
         """Adds a problem; those that differ in their nodes alone become one."""
         self._problems.setdefault(Problem(severity, subject, reason, remedy), []).extend(nodes)
 
-    def result(
-        self,
-        nodes: dict[str, int] | None = None,
-        in_part: bool = False,
-        others: dict[str, dict[str, int]] | None = None,
-    ) -> Check:
+    def result(self, nodes: dict[str, int] | None = None, in_part: bool = False) -> Check:
         """The check; `nodes` are those of each provider, if the model loads; `in_part` is for nodes on the CPU."""
         if self.refused is not None and not any(problem.severity == ERROR for problem in self._problems):
             self.add(ERROR, "the model", self.plain(self.refused))
@@ -111,4 +107,4 @@ class Findings:
         if any(problem.severity == ERROR for problem in problems):
             verdict, nodes = DOES_NOT_LOAD, None
         problems.sort(key=lambda problem: order.index(problem.severity))
-        return Check(self._model, self._version, verdict, tuple(problems), nodes, self.operators, others or {})
+        return Check(self._model, self._version, verdict, tuple(problems), nodes, self.operators, self.others)

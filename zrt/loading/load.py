@@ -290,10 +290,11 @@ def require_current(session: Handle, source: Source, strict: bool) -> None:
     status.check(lib.zrt_metadata(api(), session.pointer, ORIGIN.encode(), value))
     if not value[0]:
         return
+    origin = take_string(default_allocator(), value[0])
     # Deferred, as in `load_model`.
     from zrt.loading.origin import why_stale
 
-    reason = why_stale(take_string(default_allocator(), value[0]), source.absolute)
+    reason = why_stale(origin, source.absolute)
     if reason is not None:
         message = f"{source.subject} is stale: {reason}; make it again from its source"
         if strict:
