@@ -51,13 +51,21 @@ def optimized(source: Path) -> Path:
     return made
 
 
+def in_own_format(source: Path) -> Path:
+    made = source.with_name("made.ort")
+    zrt.save_optimized(source, made)
+    return made
+
+
 def compiled(source: Path) -> Path:
     made = source.with_name("made.onnx")
     zrt.compile(source, made, QUIET)
     return made
 
 
-@pytest.mark.parametrize(("make", "level"), [(optimized, "ENABLE_EXTENDED"), (compiled, "DISABLE_ALL")])
+@pytest.mark.parametrize(
+    ("make", "level"), [(optimized, "ENABLE_EXTENDED"), (in_own_format, "ENABLE_EXTENDED"), (compiled, "DISABLE_ALL")]
+)
 def test_made_models_carry_their_origin(source: Path, make: Callable[[Path], Path], level: str) -> None:
     record = read(make(source))
     found = zrt.fingerprint(source)
@@ -94,12 +102,14 @@ def test_failure_with_the_last_piece_is_the_callers(source: Path) -> None:
     assert isinstance(raised.value.__cause__, ValueError)
 
 
-@pytest.mark.parametrize("make", [optimized, compiled])
+@pytest.mark.parametrize("make", [optimized, in_own_format, compiled])
 def test_changed_source_makes_the_model_stale(source: Path, make: Callable[[Path], Path]) -> None:
     made = make(source)
     zrt.Session(made, QUIET, strict=True).close()
     change(source)
-    with pytest.warns(UserWarning, match=r"made\.onnx' is stale: its source 'source\.onnx' has changed") as caught:
+    with pytest.warns(
+        UserWarning, match=r"made\.(onnx|ort)' is stale: its source 'source\.onnx' has changed"
+    ) as caught:
         zrt.Session(made, QUIET).close()
     assert caught[0].filename == __file__
     with pytest.raises(ModelError, match="stale"):
@@ -107,6 +117,17 @@ def test_changed_source_makes_the_model_stale(source: Path, make: Callable[[Path
     make(source)
     touch(made)
     zrt.Session(made, QUIET, strict=True).close()
+
+
+def test_model_made_of_one_in_onnx_runtimes_own_format_carries_its_own_origin(source: Path) -> None:
+    first = in_own_format(source)
+    for name in ("second.ort", "second.onnx"):
+        second = source.with_name(name)
+        options = zrt.SessionOptions(config_entries={"session.load_model_format": "ORT"})
+        zrt.save_optimized(first, second, options)
+        record = read(second)
+        assert (record["file"], record["level"]) == ("made.ort", "ENABLE_ALL")
+        assert not {"graph", "weights"} & record.keys()
 
 
 def test_newer_source_of_the_same_content_is_current(source: Path) -> None:

@@ -61,7 +61,7 @@ def save_optimized(
         raise ArgumentError("options: they have an optimized_model_filepath of their own; path says where it goes")
     settings = {key.decode(): entry.decode() for key, entry in entries(chosen.config_entries, "config_entries")}
     in_ort_format = os.path.abspath(target).lower().endswith(ORT_SUFFIX)
-    settings[SessionConfigKey.SAVE_MODEL_FORMAT] = "ORT" if in_ort_format else "ONNX"
+    settings[SessionConfigKey.SAVE_MODEL_FORMAT] = "ONNX"
     if weights_file is not None:
         text(weights_file, "weights_file")
         if in_ort_format:
@@ -84,20 +84,31 @@ def save_optimized(
             kept = model_files(source, entries_of_load)
     beside = [] if weights_file is None else [weights_file]
     with replacing(target, *beside, inputs=kept) as (written, *_):
-        writing = replace(chosen, optimized_model_filepath=written, config_entries=settings)
+        optimized = f"{written}.onnx" if in_ort_format else written
+        writing = replace(chosen, optimized_model_filepath=optimized, config_entries=settings)
         Session(model, writing, providers, external_data_dir=external_data_dir).close()
-        if not in_ort_format:
-            with model_source.Source(model) as source:
-                level, asked = chosen.graph_optimization_level, parse(providers).asked()
-                made = origin.written(source, target, level, chosen.config_entries, asked, external_data_dir)
-            origin.append(written, made, f"path: {target!r}")
+        with model_source.Source(model) as source:
+            level, asked = chosen.graph_optimization_level, parse(providers).asked()
+            made = origin.written(source, target, level, chosen.config_entries, asked, external_data_dir)
+        origin.append(optimized, made, f"path: {target!r}")
+        of_the_model: dict[str, Any] = {
+            "initializers": {},
+            "optional_initializers": [],
+            "external_initializer_files": {},
+        }
+        loading = replace(chosen, **of_the_model, config_entries={}, profile_file_prefix=None, cache=False)
+        if in_ort_format:
+            # The origin can be put behind an ONNX model alone, whose metadata ONNX Runtime writes into its own format.
+            settings |= {SessionConfigKey.SAVE_MODEL_FORMAT: "ORT", SessionConfigKey.LOAD_MODEL_FORMAT: "ONNX"}
+            converting = replace(
+                loading,
+                graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
+                optimized_model_filepath=written,
+                config_entries=settings,
+            )
+            Session(optimized, converting, providers).close()
+            os.remove(optimized)
         if weights_file is not None and library().api_version < BODIES_SINCE:
-            of_the_model: dict[str, Any] = {
-                "initializers": {},
-                "optional_initializers": [],
-                "external_initializer_files": {},
-            }
-            loading = replace(chosen, **of_the_model, config_entries={}, profile_file_prefix=None, cache=False)
             try:
                 Session(written, loading, providers).close()
             except InvalidGraphError as error:
