@@ -82,11 +82,78 @@ def test_lanes_prepared_runs_and_futures_are_seen(session: zrt.Session) -> None:
         digits.submit([image]).result()
         assert recorder.count == trials + 3
         last = recorder.runs[-3:]
-        assert [run.shapes for run in last] == [{}, {"image": (1, 1, 8, 8)}, {"image": (1, 1, 8, 8)}]
+        assert [run.shapes for run in last] == [{"image": (1, 1, 8, 8)}] * 3
         assert last[2].thread != last[1].thread
     lane.run()
     digits.close()
     lane.run()
+
+
+def test_inputs_of_bindings_are_recorded_as_they_are_bound(path: Path) -> None:
+    session = zrt.Session(path, QUIET)
+    with session.record() as recorder:
+        binding = session.binding()
+        binding.bind_input("s", np.array([2, 2]))
+        for size in (4, 6):
+            binding.bind_input("x", X[:size])
+            binding.bind_output("y")
+            with suppress(FailError):
+                binding.run()
+        binding.clear_inputs()
+        binding.bind_input("x", X[:2].reshape(2))
+        binding.bind_input("s", np.array([2]))
+        with suppress(FailError):
+            binding.run()
+        four, six, last = recorder.runs
+        assert (four.shapes, six.shapes) == ({"s": (2,), "x": (4,)}, {"s": (2,), "x": (6,)})
+        assert four.types == {"s": "int64", "x": "float32"}
+        assert last.shapes == {"x": (2,), "s": (1,)}
+        assert [run.failed for run in (four, six, last)] == [False, True, False]
+
+
+def test_state_of_a_lane_is_recorded_in_each_run() -> None:
+    text = "(float[1] x, float[n] h) => (float[m] hn) { hn = Concat <axis = 0> (h, x) }"
+    session = zrt.Session(models.parsed(text), QUIET)
+    with session.record() as recorder:
+        lane = session.lane(state=zrt.StatePorts([zrt.StatePair("hn", "h", 0)], 8))
+        trials = recorder.count
+        for _ in range(3):
+            lane.run()
+        assert [run.shapes["h"] for run in recorder.runs[trials:]] == [(0,), (1,), (2,)]
+
+
+def test_freed_bindings_leave_no_inputs_to_others() -> None:
+    """The address of a binding is taken again by another one."""
+    texts = (f"(float[{n}] {name}) => (float[{n}] y) {{ y = Neg({name}) }}" for n, name in enumerate("abcdef", 1))
+    sessions = [zrt.Session(models.parsed(text), QUIET) for text in texts]
+    recorders = [session.record() for session in sessions]
+    for _ in range(20):
+        for session, recorder in zip(sessions, recorders, strict=True):
+            [info] = session.inputs
+            session.lane().run()
+            assert recorder.runs[-1].shapes == {info.name: info.shape}
+
+
+def test_lanes_of_several_threads_are_recorded_with_their_own_inputs() -> None:
+    session = zrt.Session(models.parsed("(float[n] x) => (float[n] y) { y = Neg(x) }"), QUIET)
+    sizes, together = range(1, 5), threading.Barrier(4)
+    seen: dict[int, set[tuple[int, ...]]] = {size: set() for size in sizes}
+    with session.record(10000) as recorder:
+
+        def work(size: int) -> None:
+            together.wait()
+            for _ in range(50):
+                session.lane({"x": (size,)}).run()
+            runs = [run for run in recorder.runs if run.thread == threading.get_ident()]
+            seen[size] = {run.shapes["x"] for run in runs}
+            together.wait()
+
+        threads = [threading.Thread(target=work, args=(size,)) for size in sizes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert seen == {size: {(size,)} for size in sizes}
 
 
 def test_threads_record_at_once(session: zrt.Session) -> None:
@@ -299,6 +366,17 @@ class TestCapsules:
             fail(session)
         assert len(list(folder.iterdir())) == 3
         assert len({recorder.capsules for recorder in recorders}) == 3
+
+    def test_run_of_a_lane_has_the_shapes_for_a_replay(self, session: zrt.Session, tmp_path: Path) -> None:
+        with session.record(capsules=tmp_path / "capsules", feeds=True) as recorder:
+            lane = session.lane({"x": (6,), "s": (2,)}, inputs={"s": np.array([2, 3])})
+            lane.inputs["s"][...] = 4, 5
+            with pytest.raises(FailError):
+                lane.run()
+            capsule = recorder.capsules[-1]
+        about, feeds = module.read(capsule)
+        assert (about["run"]["shapes"], dict(feeds)) == ({"x": [6], "s": [2]}, {})
+        assert zrt.replay(capsule).made_up
 
     def test_folder_that_cannot_be_written_costs_the_capsule(
         self, session: zrt.Session, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -61,8 +61,8 @@ class RecordedRun:
     """The `threading.get_ident` of its thread; that of another thread for a run in the background."""
     failed: bool
     shapes: dict[str, tuple[int, ...]]
-    """The shapes of the first four inputs that are tensors, at most six dimensions of each; none of a lane or binding,
-    whose shapes stay. A name is cut after 47 bytes."""
+    """The shapes of the first four inputs that are tensors, at most six dimensions of each. A name is cut after 47
+    bytes."""
     types: dict[str, str]
     """Their element types."""
 

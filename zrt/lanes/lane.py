@@ -465,12 +465,12 @@ def _output_port(session: Session, info: ValueInfo, place: MemoryInfo, port: Por
     return Port(info, place, LaneMemory.left(where.of(info.name).memory), why=port.why)
 
 
-def new_binding(owner: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> Handle:
+def new_binding(owner: SessionHandle, inputs: Sequence[Port], outputs: Sequence[Port]) -> Handle:
     """An ``OrtIoBinding`` over every port, in the session's order.
 
     It holds the values itself, so it is released before them: the provider of another session may have to free theirs.
     """
-    table = api()
+    table = owner.table.pointer
     parents = [owner, *(handle for port in (*inputs, *outputs) for handle in port.handles())]
     binding = Handle.make(table.ReleaseIoBinding, parents, table.CreateIoBinding, "OrtIoBinding", owner.pointer)
     for port in inputs:

@@ -134,7 +134,7 @@ class _Bound:
 
     def __init__(self, session: Session, owner: SessionHandle) -> None:
         self.counted = False
-        table = api()
+        table = owner.table.pointer
         self.session = session
         self.ports = _Ports.of(session)
         self.owner = owner
@@ -165,7 +165,7 @@ class _Bound:
         if self.counted:
             # A forked child never releases what its parent made.
             if not self.owner.table.lost:
-                table = api()
+                table = self.owner.table.pointer
                 table.ClearBoundInputs(self.binding.pointer)
                 table.ClearBoundOutputs(self.binding.pointer)
             self.inputs.clear()
@@ -191,7 +191,8 @@ class _Bound:
         """Binds a value."""
         bound = self.outputs if is_output else self.inputs
         former = bound.get(name, ())
-        function = api().BindOutput if is_output else api().BindInput
+        table = self.owner.table.pointer
+        function = table.BindOutput if is_output else table.BindInput
         bound[name] = (*former, value)
         try:
             status.check(function(self.binding.pointer, name.encode(), value.pointer))
@@ -294,7 +295,7 @@ class _Bound:
         lane.incomplete = 0
 
     def clear_inputs(self) -> None:
-        api().ClearBoundInputs(self.binding.pointer)
+        self.owner.table.pointer.ClearBoundInputs(self.binding.pointer)
         self._release_outputs(self.inputs)
         self.inputs.clear()
 
@@ -306,7 +307,7 @@ class _Bound:
         """Unbinds one input: ORT can only unbind all, so the others are bound again."""
         if name not in self.inputs:
             return
-        table = api()
+        table = self.owner.table.pointer
         table.ClearBoundInputs(self.binding.pointer)
         self._release_outputs([name])
         for other, values in self.inputs.items():

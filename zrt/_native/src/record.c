@@ -24,10 +24,27 @@ _Static_assert(sizeof(zrt_recorded_input) % sizeof(uint64_t) == 0, "a part of a 
 
 static zrt_recorder *recorders;
 
+/* The inputs of a binding of a session whose runs are recorded: ONNX Runtime does not tell what is bound. Like
+   recorders these are never freed, and whoever may change the binding may use its entry. */
+typedef struct bound_inputs {
+    /* NULL for one that is free. */
+    const OrtIoBinding *binding;
+    struct bound_inputs *next;
+    size_t count;
+    zrt_recorded_input inputs[ZRT_RECORDED_INPUTS];
+} bound_inputs;
+
+static bound_inputs *bindings;
+
 /* The functions below ours: ONNX Runtime's or those of the budget. */
 static OrtStatus *(*run_below)(OrtSession *, const OrtRunOptions *, const char *const *, const OrtValue *const *,
     size_t, const char *const *, size_t, OrtValue **);
 static OrtStatus *(*bound_run_below)(OrtSession *, const OrtRunOptions *, const OrtIoBinding *);
+static OrtStatus *(*create_below)(OrtSession *, OrtIoBinding **);
+static OrtStatus *(*bind_below)(OrtIoBinding *, const char *, const OrtValue *);
+static void (*clear_below)(OrtIoBinding *);
+static void (*release_below)(OrtIoBinding *);
+static const OrtApi *below;
 
 /* A Python function. */
 extern int zrt_run_noted(size_t key, const zrt_noted_run *noted);
@@ -93,8 +110,9 @@ static void publish(zrt_recorder *recorder, const zrt_recorded_run *run) {
     __atomic_store_n(&place->number, run->number, __ATOMIC_RELEASE);
 }
 
+/* `bound` is NULL for a run by names and values. */
 static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const OrtStatus *status,
-    const char *const *names, const OrtValue *const *inputs, size_t count) {
+    const char *const *names, const OrtValue *const *inputs, size_t count, const bound_inputs *bound) {
     zrt_recorded_run run;
     run.number = __atomic_add_fetch(&recorder->count, 1, __ATOMIC_RELAXED);
     run.begun = begun;
@@ -102,9 +120,12 @@ static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const Or
     run.waited = zrt_budget_waited();
     run.thread = PyThread_get_thread_ident();
     run.failed = status != NULL;
-    run.input_count = least(count, ZRT_RECORDED_INPUTS);
-    for (size_t index = 0; index < run.input_count; index++)
-        take_input(recorder->api, &run.inputs[index], names[index], inputs[index]);
+    run.input_count = bound != NULL ? bound->count : least(count, ZRT_RECORDED_INPUTS);
+    if (bound != NULL)
+        memcpy(run.inputs, bound->inputs, run.input_count * sizeof *run.inputs);
+    else
+        for (size_t index = 0; index < run.input_count; index++)
+            take_input(recorder->api, &run.inputs[index], names[index], inputs[index]);
     publish(recorder, &run);
     uint64_t median = guess_median(recorder, took);
     const zrt_recording *wanted = &recorder->recording;
@@ -120,7 +141,7 @@ static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const Or
 
 /* Keeps a run that has ended, if its session is recorded. */
 static void record(const OrtSession *session, uint64_t begun, const OrtStatus *status, const char *const *names,
-    const OrtValue *const *inputs, size_t count) {
+    const OrtValue *const *inputs, size_t count, const bound_inputs *bound) {
     uint64_t took = zrt_clock() - begun;
     zrt_recorder *recorder = recorder_of(session);
     if (recorder == NULL)
@@ -128,7 +149,7 @@ static void record(const OrtSession *session, uint64_t begun, const OrtStatus *s
     /* Nobody takes or frees a recorder with users, and one that was stopped before has another session now. */
     __atomic_add_fetch(&recorder->users, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&recorder->session, __ATOMIC_SEQ_CST) == session)
-        keep(recorder, begun, took, status, names, inputs, count);
+        keep(recorder, begun, took, status, names, inputs, count, bound);
     __atomic_sub_fetch(&recorder->users, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -138,22 +159,90 @@ static OrtStatus *run(OrtSession *session, const OrtRunOptions *options, const c
     uint64_t begun = zrt_clock();
     OrtStatus *status =
         run_below(session, options, input_names, inputs, input_count, output_names, output_count, outputs);
-    record(session, begun, status, input_names, inputs, input_count);
+    record(session, begun, status, input_names, inputs, input_count, NULL);
     return status;
+}
+
+static bound_inputs *inputs_of(const OrtIoBinding *binding) {
+    bound_inputs *each = __atomic_load_n(&bindings, __ATOMIC_ACQUIRE);
+    while (each != NULL && __atomic_load_n(&each->binding, __ATOMIC_RELAXED) != binding)
+        each = each->next;
+    return each;
+}
+
+/* Without memory for its entry, the runs of a binding are recorded without their inputs. */
+static OrtStatus *create(OrtSession *session, OrtIoBinding **binding) {
+    OrtStatus *status = create_below(session, binding);
+    if (status != NULL)
+        return status;
+    bound_inputs *each = __atomic_load_n(&bindings, __ATOMIC_ACQUIRE);
+    for (; each != NULL; each = each->next) {
+        const OrtIoBinding *nobody = NULL;
+        if (__atomic_compare_exchange_n(&each->binding, &nobody, *binding, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return NULL;
+    }
+    if ((each = calloc(1, sizeof *each)) == NULL)
+        return NULL;
+    each->binding = *binding;
+    each->next = __atomic_load_n(&bindings, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&bindings, &each->next, each, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+    return NULL;
+}
+
+static OrtStatus *bind(OrtIoBinding *binding, const char *name, const OrtValue *value) {
+    OrtStatus *status = bind_below(binding, name, value);
+    bound_inputs *entry = status == NULL ? inputs_of(binding) : NULL;
+    if (entry == NULL)
+        return status;
+    size_t index = 0;
+    while (index < entry->count && strncmp(entry->inputs[index].name, name, ZRT_RECORDED_NAME - 1) != 0)
+        index++;
+    if (index < ZRT_RECORDED_INPUTS) {
+        take_input(below, &entry->inputs[index], name, value);
+        entry->count = index < entry->count ? entry->count : index + 1;
+    }
+    return NULL;
+}
+
+static void clear(OrtIoBinding *binding) {
+    clear_below(binding);
+    bound_inputs *entry = inputs_of(binding);
+    if (entry != NULL)
+        entry->count = 0;
+}
+
+static void release(OrtIoBinding *binding) {
+    /* First: another binding may have its address next. */
+    bound_inputs *entry = inputs_of(binding);
+    if (entry != NULL) {
+        entry->count = 0;
+        __atomic_store_n(&entry->binding, NULL, __ATOMIC_RELEASE);
+    }
+    release_below(binding);
 }
 
 static OrtStatus *bound_run(OrtSession *session, const OrtRunOptions *options, const OrtIoBinding *binding) {
     uint64_t begun = zrt_clock();
     OrtStatus *status = bound_run_below(session, options, binding);
-    record(session, begun, status, NULL, NULL, 0);
+    record(session, begun, status, NULL, NULL, 0, inputs_of(binding));
     return status;
 }
 
 void zrt_record_install(OrtApi *table) {
     run_below = table->Run;
     bound_run_below = table->RunWithBinding;
+    create_below = table->CreateIoBinding;
+    bind_below = table->BindInput;
+    clear_below = table->ClearBoundInputs;
+    release_below = table->ReleaseIoBinding;
+    below = table;
     table->Run = run;
     table->RunWithBinding = bound_run;
+    table->CreateIoBinding = create;
+    table->BindInput = bind;
+    table->ClearBoundInputs = clear;
+    table->ReleaseIoBinding = release;
 }
 
 int zrt_record_has(const OrtSession *session) {

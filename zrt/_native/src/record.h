@@ -25,7 +25,7 @@ typedef struct zrt_recorded_run {
     uint64_t waited;
     uint64_t thread;
     int failed;
-    /* How many of the inputs are here: none of a run by a binding or a lane. */
+    /* How many of the inputs are here. */
     size_t input_count;
     zrt_recorded_input inputs[ZRT_RECORDED_INPUTS];
 } zrt_recorded_run;
@@ -59,6 +59,7 @@ typedef struct zrt_noted_run {
     const zrt_recorder *recorder;
     const zrt_recorded_run *run;
     const OrtStatus *status;
+    /* None of a run by a binding or a lane. */
     size_t input_count;
     const char *const *input_names;
     const OrtValue *const *inputs;
