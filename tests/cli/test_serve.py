@@ -290,6 +290,14 @@ def test_models_have_names_and_versions(start, saved, installed):
     assert "POST /v2/models/copy/versions/1/infer" in err
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_slow_runs_leave_capsules(start, tmp_path, workers):
+    folder = tmp_path / "capsules"
+    _, document = start("--record", folder, "--slower-than", "0.000001", "--workers", workers)
+    ask(document["address"], "/v2/models/digits/infer", DIGITS)
+    assert len(list(folder.iterdir())) == 1
+
+
 def test_without_json_one_line_says_the_address(installed, zrt, monkeypatch):
     from zrt.serving import server
 
@@ -310,6 +318,8 @@ def test_without_json_one_line_says_the_address(installed, zrt, monkeypatch):
         (("--timeout", "0"), 2, "--timeout"),
         (("--timeout", "soon"), 2, "--timeout"),
         (("--provider", "nonsense"), 2, "nonsense"),
+        (("--slower-than", "1"), 2, "record"),
+        (("--record", "capsules", "--slower-than", "0"), 2, "--slower-than"),
         (("no such file.onnx",), 1, "no such file"),
         (("--port", "65536"), 2, "65535"),
         (("--host", "host.invalid"), 1, "host.invalid"),

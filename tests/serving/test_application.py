@@ -42,6 +42,10 @@ BAD: dict[str, tuple[Any, dict[str, Any], type[zrt.Error], list[str]]] = {
     "timeout 0": ({"m": MODEL}, {"timeout": 0}, ArgumentError, ["timeout"]),
     "timeout negative": ({"m": MODEL}, {"timeout": -1.0}, ArgumentError, ["timeout"]),
     "timeout NaN": ({"m": MODEL}, {"timeout": float("nan")}, ArgumentError, ["timeout"]),
+    "record no path": ({"m": MODEL}, {"record": 5}, DTypeError, ["record", "5"]),
+    "slower_than 0": ({"m": MODEL}, {"record": "capsules", "slower_than": 0}, ArgumentError, ["slower_than"]),
+    "slower_than a string": ({"m": MODEL}, {"record": "capsules", "slower_than": "1"}, DTypeError, ["slower_than"]),
+    "slower_than without record": ({"m": MODEL}, {"slower_than": 1}, ArgumentError, ["record", "slower_than"]),
     "timeout a string": ({"m": MODEL}, {"timeout": "1"}, DTypeError, ["timeout"]),
 }
 

@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 import zrt
 from tests.serving.conftest import Server
+from zrt.diagnosis import capsules
 from zrt.serving import application
 
 
@@ -151,6 +153,33 @@ class TestInfer:
         answer = server.infer("m", tensors)
         assert answer.status == 400
         assert answer.json["error"] == "inputs 'a' and 'b' give the size 'k' two values, 2 and 3"
+
+    def test_runs_that_fail_leave_capsules(
+        self, serve: Callable[..., Server], pick: zrt.Session, tmp_path: Path
+    ) -> None:
+        server = serve({"m": pick, "same": {"1": pick, "2": pick}}, record=tmp_path / "capsules")
+
+        def ask(name: str, index: int) -> int:
+            tensor = {"name": "i", "shape": [1], "datatype": "INT64", "data": [index]}
+            return server.infer(name, [tensor]).status
+
+        # The second time on a lane.
+        assert [ask("m", 1), ask("m", 2)] == [200, 200]
+        assert not (tmp_path / "capsules").exists()
+        assert [ask("m", 7), ask("same", 8)] == [400, 400]
+        found = [capsules.read(path) for path in sorted((tmp_path / "capsules").iterdir())]
+        assert [(about["run"]["failed"], about["run"]["shapes"], dict(feeds)) for about, feeds in found] == [
+            (True, {"i": [1]}, {})
+        ] * 2
+        server.application.close()
+        pick.record().close()
+
+    def test_slow_runs_leave_capsules(self, serve: Callable[..., Server], double: zrt.Session, tmp_path: Path) -> None:
+        server = serve({"m": double}, record=tmp_path / "capsules", slower_than=1e-9)
+        assert server.infer("m", floats([1, 2, 3, 4])).status == 200
+        [path] = (tmp_path / "capsules").iterdir()
+        about, _ = capsules.read(path)
+        assert (about["run"]["failed"], about["run"]["shapes"]) == (False, {"x": [1, 4]})
 
     def test_model_that_fails_is_status_500(
         self, serve: Callable[..., Server], load: Callable[..., zrt.Session]

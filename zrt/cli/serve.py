@@ -114,7 +114,7 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
             versions[version] = Session(path, own, providers or None)
     limits = {
         name: getattr(arguments, name)
-        for name in ("max_batch", "max_wait", "lanes", "max_queue", "max_body", "timeout")
+        for name in ("max_batch", "max_wait", "lanes", "max_queue", "max_body", "timeout", "record", "slower_than")
         if getattr(arguments, name) is not None
     }
     try:
@@ -158,6 +158,8 @@ OPTIONS = (
     option("--max-queue", "the most requests of a model that wait; further ones get status 503", "N", whole(1)),
     option("--max-body", "the most bytes of a request's body; larger ones get status 413", "BYTES", whole(1)),
     option("--timeout", "a request that takes longer, such as 0.5 or 10s, gets status 504", "SECONDS", options.seconds),
+    option("--record", "a folder for capsules of the runs that fail, without their feeds", "FOLDER"),
+    option("--slower-than", "with --record also those of runs that take longer", "SECONDS", options.seconds),
     option("--grace", "how long the requests in progress may take after SIGTERM", "SECONDS", whole(0), default=GRACE),
     option(
         "--workers",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common import installation
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import path_bytes, shown, wrong_type
 from zrt._common.public import public_in
 from zrt.errors import ArgumentError
 from zrt.loading.model_source import Model
@@ -114,6 +115,8 @@ def application(
     max_queue: int = 256,
     max_body: int = 64 << 20,
     timeout: float | None = None,
+    record: str | os.PathLike[str] | None = None,
+    slower_than: float | None = None,
 ) -> Application:
     """An ASGI application that serves models by the Open Inference Protocol.
 
@@ -128,6 +131,9 @@ def application(
     At most `max_queue` requests of a model wait; further ones are refused (status 503). A body has at most `max_body`
     bytes (413). A request that has no answer after `timeout` seconds is refused (504); a request may ask for less.
 
+    `record` names a folder: each run that fails, or that takes longer than `slower_than` seconds, leaves a capsule
+    there without its feeds, see `Session.record`.
+
     Raises `UnsupportedError` if starlette or prometheus-client is missing: ``pip install "zrt-onnx[serve]"``. The
     models are loaded by `Application.load`, or when the server starts.
     """
@@ -136,7 +142,9 @@ def application(
     if not models:
         raise ArgumentError("models: there are none")
     sources = {_name(name, "models"): _versions(name, source) for name, source in models.items()}
-    settings = Settings(max_batch, max_wait, lanes, max_queue, max_body, timeout)
+    # Its processes, and those of a cluster, may have other current folders.
+    folder = None if record is None else os.path.abspath(os.fsdecode(path_bytes(record, "record")))
+    settings = Settings(max_batch, max_wait, lanes, max_queue, max_body, timeout, folder, slower_than)
     for package in NEEDED:
         installation.require(package, "serve", "serving")
     return Application(sources, settings)

@@ -21,12 +21,22 @@ class Loaded:
     def __init__(self, sources: Sources, settings: Settings) -> None:
         self.metrics: Metrics = Metrics()
         self.closed: bool = False
+        sessions = {
+            name: {version: _session(source) for version, source in versions.items()}
+            for name, versions in sources.items()
+        }
+        # Before the lanes, which are seen if they are made meanwhile. Models of the same recipe have one session.
+        self._recorders = [
+            session.record(capsules=settings.record, slower_than=settings.slower_than)
+            for session in {session for versions in sessions.values() for session in versions.values()}
+            if settings.record is not None
+        ]
         self._models = {
             name: {
-                version: ServedModel(name, version, _session(source), settings, self.metrics)
-                for version, source in versions.items()
+                version: ServedModel(name, version, session, settings, self.metrics)
+                for version, session in versions.items()
             }
-            for name, versions in sources.items()
+            for name, versions in sessions.items()
         }
         try:
             for model in self._each():
@@ -67,6 +77,8 @@ class Loaded:
             model.batches.close()
         for model in self._each():
             model.close()
+        for recorder in self._recorders:
+            recorder.close()
 
     def _each(self) -> list[ServedModel]:
         return [model for versions in self._models.values() for model in versions.values()]

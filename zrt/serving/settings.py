@@ -25,6 +25,10 @@ class Settings:
     """The most bytes of a request's body, before and after its content coding is undone."""
     timeout: float | None
     """The seconds in which a request is answered; a request may ask for less."""
+    record: str | None = None
+    """The folder for capsules of runs that fail, or that are slow; None records no run."""
+    slower_than: float | None = None
+    """The seconds from which a run is slow; None for never."""
 
     def __post_init__(self) -> None:
         for name, least in (("max_batch", 1), ("max_wait", 0), ("max_queue", 1), ("max_body", 1)):
@@ -32,3 +36,7 @@ class Settings:
         integer(self.lanes, "lanes", 1, MOST_THREADS)
         if self.timeout is not None and not seconds(self.timeout, "timeout"):
             raise ArgumentError("timeout: 0 seconds are too short for any request; None means no limit")
+        if self.record is None and self.slower_than is not None:
+            raise ArgumentError("record: name a folder for capsules: slower_than is about them")
+        if self.slower_than is not None and not seconds(self.slower_than, "slower_than"):
+            raise ArgumentError("slower_than: every run takes longer than 0 seconds")
