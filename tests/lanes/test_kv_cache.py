@@ -309,6 +309,23 @@ class TestFinding:
         with pytest.raises(error, match=words):
             zrt.kv_cache(session, 4, follow=follow)
 
+    @pytest.mark.parametrize("argument", ["follow", "initial"])
+    def test_ports_take_dicts_by_input(self, argument):
+        with pytest.raises(DTypeError, match=f"^{argument}: expected a dict by input, got list"):
+            StatePorts({"present_0": "past_0"}, **{argument: ["past_0"]})
+
+    def test_names_of_decoders_behind_an_encoder(self):
+        text = """
+        (float[past, 2] past_0, float[s, 2] x, int64[1, total] decoder_attention_mask, int64[1, s] decoder_position_ids)
+          => (float[all, 2] present_0, int64[1, total] m, int64[1, s] p) {
+            present_0 = Concat <axis = 0> (past_0, x)
+            m = Identity(decoder_attention_mask)
+            p = Identity(decoder_position_ids)
+        }
+        """
+        caches = zrt.kv_cache(Session(models.parsed(text), QUIET), 4)
+        assert caches.follow == {"decoder_attention_mask": "mask", "decoder_position_ids": "positions"}
+
     def test_found_ports_are_data(self, session):
         caches = zrt.kv_cache(session, 4)
         assert pickle.loads(pickle.dumps(caches)) == caches

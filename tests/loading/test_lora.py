@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -80,6 +80,7 @@ class TestLoading:
         ),
         st.integers(0, 2**31 - 1),
     )
+    @example({"decoder." * 25: np.ones(2, np.float32)}, 1)
     def test_written_adapter_is_read_back(self, tmp_path_factory, parameters, version):
         path = tmp_path_factory.getbasetemp() / "any.onnx_adapter"
         save_lora_adapter(path, parameters, adapter_version=version)
