@@ -378,6 +378,15 @@ class TestCapsules:
         assert (about["run"]["shapes"], dict(feeds)) == ({"x": [6], "s": [2]}, {})
         assert zrt.replay(capsule).made_up
 
+    @pytest.mark.parametrize(("keep", "first"), [(1000, 11), (25, 11), (20, 12), (5, 27)])
+    def test_capsule_has_the_runs_before(self, session: zrt.Session, tmp_path: Path, keep: int, first: int) -> None:
+        with session.record(keep, capsules=tmp_path) as recorder:
+            for _ in range(30):
+                session.run(GOOD)
+            fail(session)
+            about, _ = module.read(recorder.capsules[0])
+        assert [run["number"] for run in about["before"]] == list(range(first, 31))
+
     def test_folder_that_cannot_be_written_costs_the_capsule(
         self, session: zrt.Session, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:

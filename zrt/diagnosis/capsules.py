@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from zrt.diagnosis.recorder import RecordedRun
     from zrt.session.session import Session
 
-# A recorder keeps the newest capsules that it wrote, and the runs before each.
+# A recorder keeps the newest capsules that it wrote.
 MOST: Final = 16
-BEFORE: Final = 20
 
 _ABOUT, _FEED = "about", "feed:"
 
@@ -76,7 +75,7 @@ class Capsules:
                 self._fingerprint = fingerprint(path, external_data_dir=self.recipe.get("external_data_dir"))
         about = {
             "run": asdict(run),
-            "before": [asdict(each) for each in earlier[-BEFORE:]],
+            "before": [asdict(each) for each in earlier],
             "reason": reason,
             "error": error,
             "time": time.time(),

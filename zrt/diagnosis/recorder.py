@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 logger: logging.Logger = logging.getLogger("zrt.record")
 
 MOST_RUNS: Final = 1_000_000
+# A capsule has so many runs before its own.
+BEFORE: Final = 20
 # Smaller numbers in the place of a status are codes of zrt's own.
 CODES: Final = 4096
 NS: Final = 1e9
@@ -130,7 +132,8 @@ class Recorder(Owner):
     @property
     def runs(self) -> tuple[RecordedRun, ...]:
         """The last runs, in the order of their ends. A run that ends at this moment may be missing."""
-        return _runs(self._open().pointer)
+        recorder = self._open().pointer
+        return _runs(recorder, range(min(int(recorder.size), int(recorder.count))))
 
     @property
     def count(self) -> int:
@@ -153,10 +156,11 @@ class Recorder(Owner):
         return "Recorder(closed)" if self.closed else f"Recorder({self.count} runs)"
 
 
-def _runs(recorder: Any) -> tuple[RecordedRun, ...]:
+def _runs(recorder: Any, places: Iterable[int]) -> tuple[RecordedRun, ...]:
+    """The runs at these places of the ring, in their order."""
     copy = ffi.new("zrt_recorded_run *")
     found = []
-    for index in range(min(int(recorder.size), int(recorder.count))):
+    for index in places:
         if lib.zrt_record_read(recorder, index, copy):
             found.append(RecordedRun._read(copy))
     return tuple(sorted(found, key=lambda run: run.number))
@@ -175,7 +179,9 @@ def _note(capsules: Capsules, noted: Any) -> None:
         reason = "it failed"
     else:
         reason = f"it took {run.seconds:.6f} s; the median is about {noted.median / NS:.6f} s"
-    earlier = [each for each in _runs(noted.recorder) if each.number != run.number]
+    before = range(max(run.number - BEFORE, 1), run.number)
+    places = {(number - 1) % int(noted.recorder.size) for number in before}
+    earlier = [each for each in _runs(noted.recorder, places) if each.number < run.number]
     values = [(status.string(noted.input_names[index]), noted.inputs[index]) for index in range(noted.input_count)]
     capsules.write(run, earlier, reason, error, values)
 
