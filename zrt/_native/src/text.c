@@ -110,11 +110,8 @@ static char kind_of(const Py_buffer *view) {
     size_t length = format == NULL ? 0 : strlen(format);
     if (length == 0 || *format == '<' || *format == '>' || *format == '!')
         return 0;
+    /* That of an array of structures ends with a brace. */
     char kind = format[length - 1];
-    /* An array of structures has a format of several letters. */
-    for (size_t i = 0; i + 1 < length; i++)
-        if (format[i] < '0' || format[i] > '9')
-            return 0;
     return kind == 'O' || kind == 'w' || kind == 's' ? kind : 0;
 }
 
