@@ -123,6 +123,17 @@ class TestApplication:
         with pytest.raises(zrt.errors.ClosedError):
             app.load()
 
+    def test_load_that_fails_ends_its_recordings(
+        self, double: zrt.Session, load: Callable[..., zrt.Session], tmp_path: Path
+    ) -> None:
+        lists = load("(seq(float[n]) x) => (int64 y) { y = SequenceLength(x) }")
+        app = application({"m": double, "n": lists}, record=tmp_path / "capsules")
+        with pytest.raises(UnsupportedError) as caught:
+            app.load()
+        assert caught.tb is not None
+        double.record().close()
+        lists.record().close()
+
     def test_application_can_be_pickled_unless_it_has_a_session(self, double: zrt.Session) -> None:
         app = application({"m": {"1": zrt.SessionSpec(MODEL)}, "n": MODEL}, max_batch=3)
         app.load()

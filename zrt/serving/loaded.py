@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from zrt.serving.metrics import Metrics
 from zrt.serving.model import ServedModel
@@ -11,6 +11,9 @@ from zrt.serving.request_error import NOT_FOUND, RequestError
 from zrt.serving.settings import Settings
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
+
+if TYPE_CHECKING:
+    from zrt.diagnosis.recorder import Recorder
 
 Sources: TypeAlias = "Mapping[str, Mapping[str, SessionSpec | Session]]"
 
@@ -25,20 +28,19 @@ class Loaded:
             name: {version: _session(source) for version, source in versions.items()}
             for name, versions in sources.items()
         }
-        # Before the lanes, which are seen if they are made meanwhile. Models of the same recipe have one session.
-        self._recorders = [
-            session.record(capsules=settings.record, slower_than=settings.slower_than)
-            for session in {session for versions in sessions.values() for session in versions.values()}
-            if settings.record is not None
-        ]
-        self._models = {
-            name: {
-                version: ServedModel(name, version, session, settings, self.metrics)
-                for version, session in versions.items()
-            }
-            for name, versions in sessions.items()
-        }
+        self._models: dict[str, dict[str, ServedModel]] = {}
+        self._recorders: list[Recorder] = []
         try:
+            if settings.record is not None:
+                # Before there are lanes. Models of the same recipe have one session.
+                for session in {session for versions in sessions.values() for session in versions.values()}:
+                    recorder = session.record(capsules=settings.record, slower_than=settings.slower_than)
+                    self._recorders.append(recorder)
+            for name, versions in sessions.items():
+                self._models[name] = {
+                    version: ServedModel(name, version, session, settings, self.metrics)
+                    for version, session in versions.items()
+                }
             for model in self._each():
                 model.start()
         except BaseException:
