@@ -314,6 +314,15 @@ def test_several_threads_wait_for_one_run(loop, endless, background):
     assert {type(job.result()) for job in jobs} == {errors.TerminatedError}
 
 
+def test_wait_without_a_limit_lasts_to_the_end(loop, endless, background):
+    options = zrt.RunOptions()
+    job = background(loop.submit(endless, options=options).exception)
+    time.sleep(1.2)
+    lasting = job.running
+    options.terminate()
+    assert (lasting, type(job.result())) == (True, errors.TerminatedError)
+
+
 def test_cancel_wakes_the_thread_that_waits(loop, endless, background):
     future = loop.submit(endless)
 
