@@ -182,11 +182,10 @@ class NativeCopy(Copy):
     def takes(self, change: Change) -> bool:
         before = self.object_of(change.file).read_bytes()
         self.write(change.file, change.new)
-        if self.compiles(self.folder / change.file) and self.object_of(change.file).read_bytes() != before:
-            self.link()
-            return True
-        self.undo(change)
-        return False
+        if not self.compiles(self.folder / change.file) or self.object_of(change.file).read_bytes() == before:
+            return False
+        self.link()
+        return True
 
     def undo(self, change: Change) -> None:
         self.write(change.file, change.old)
@@ -229,18 +228,23 @@ def main(part: str, count: int = 100, seed: int = 0) -> int:
         seconds = TOO_LONG * (time.monotonic() - begin)
         survived: list[bool] = []
 
+        def show(change: Change, killed: bool) -> None:
+            survived.append(not killed)
+            print(f"{len(survived)}: {change.file}: {'killed' if killed else 'survived'}", flush=True)
+            if not killed:
+                old, new = change.old.splitlines(), change.new.splitlines()
+                print("\n".join(difflib.unified_diff(old, new, n=0, lineterm="")), flush=True)
+
         def try_it(change: Change) -> None:
             if len(survived) >= count:
                 return
             copy = copies.get()
-            if copy.takes(change):
-                survived.append(not copy.fails(tests, seconds))
-                print(f"{len(survived)}: {change.file}: {'survived' if survived[-1] else 'killed'}", flush=True)
-                if survived[-1]:
-                    old, new = change.old.splitlines(), change.new.splitlines()
-                    print("\n".join(difflib.unified_diff(old, new, n=0, lineterm="")), flush=True)
+            try:
+                if copy.takes(change):
+                    show(change, copy.fails(tests, seconds))
+            finally:
                 copy.undo(change)
-            copies.put(copy)
+                copies.put(copy)
 
         list(pool.map(try_it, proposals(files, random.Random(seed))))
     print(f"{part}: {len(survived)} changes, {survived.count(False)} killed")

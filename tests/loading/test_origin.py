@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Callable
@@ -107,9 +108,8 @@ def test_changed_source_makes_the_model_stale(source: Path, make: Callable[[Path
     made = make(source)
     zrt.Session(made, QUIET, strict=True).close()
     change(source)
-    with pytest.warns(
-        UserWarning, match=r"made\.(onnx|ort)' is stale: its source 'source\.onnx' has changed"
-    ) as caught:
+    words = f"{made.name}' is stale: its source 'source.onnx' has changed"
+    with pytest.warns(UserWarning, match=re.escape(words)) as caught:
         zrt.Session(made, QUIET).close()
     assert caught[0].filename == __file__
     with pytest.raises(ModelError, match="stale"):

@@ -25,9 +25,9 @@ class Settings:
     """The most bytes of a request's body, before and after its content coding is undone."""
     timeout: float | None
     """The seconds in which a request is answered; a request may ask for less."""
-    record: str | None = None
+    record: str | None
     """The folder for capsules of runs that fail, or that are slow; None records no run."""
-    slower_than: float | None = None
+    slower_than: float | None
     """The seconds from which a run is slow; None for never."""
 
     def __post_init__(self) -> None:

@@ -110,9 +110,16 @@ static void publish(zrt_recorder *recorder, const zrt_recorded_run *run) {
     __atomic_store_n(&place->number, run->number, __ATOMIC_RELEASE);
 }
 
-/* `bound` is NULL for a run by names and values. */
+static bound_inputs *inputs_of(const OrtIoBinding *binding) {
+    bound_inputs *each = __atomic_load_n(&bindings, __ATOMIC_ACQUIRE);
+    while (each != NULL && __atomic_load_n(&each->binding, __ATOMIC_RELAXED) != binding)
+        each = each->next;
+    return each;
+}
+
+/* `binding` is NULL for a run by names and values. */
 static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const OrtStatus *status,
-    const char *const *names, const OrtValue *const *inputs, size_t count, const bound_inputs *bound) {
+    const char *const *names, const OrtValue *const *inputs, size_t count, const OrtIoBinding *binding) {
     zrt_recorded_run run;
     run.number = __atomic_add_fetch(&recorder->count, 1, __ATOMIC_RELAXED);
     run.begun = begun;
@@ -120,6 +127,7 @@ static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const Or
     run.waited = zrt_budget_waited();
     run.thread = PyThread_get_thread_ident();
     run.failed = status != NULL;
+    const bound_inputs *bound = binding == NULL ? NULL : inputs_of(binding);
     run.input_count = bound != NULL ? bound->count : least(count, ZRT_RECORDED_INPUTS);
     if (bound != NULL)
         memcpy(run.inputs, bound->inputs, run.input_count * sizeof *run.inputs);
@@ -141,7 +149,7 @@ static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const Or
 
 /* Keeps a run that has ended, if its session is recorded. */
 static void record(const OrtSession *session, uint64_t begun, const OrtStatus *status, const char *const *names,
-    const OrtValue *const *inputs, size_t count, const bound_inputs *bound) {
+    const OrtValue *const *inputs, size_t count, const OrtIoBinding *binding) {
     uint64_t took = zrt_clock() - begun;
     zrt_recorder *recorder = recorder_of(session);
     if (recorder == NULL)
@@ -149,7 +157,7 @@ static void record(const OrtSession *session, uint64_t begun, const OrtStatus *s
     /* Nobody takes or frees a recorder with users, and one that was stopped before has another session now. */
     __atomic_add_fetch(&recorder->users, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&recorder->session, __ATOMIC_SEQ_CST) == session)
-        keep(recorder, begun, took, status, names, inputs, count, bound);
+        keep(recorder, begun, took, status, names, inputs, count, binding);
     __atomic_sub_fetch(&recorder->users, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -161,13 +169,6 @@ static OrtStatus *run(OrtSession *session, const OrtRunOptions *options, const c
         run_below(session, options, input_names, inputs, input_count, output_names, output_count, outputs);
     record(session, begun, status, input_names, inputs, input_count, NULL);
     return status;
-}
-
-static bound_inputs *inputs_of(const OrtIoBinding *binding) {
-    bound_inputs *each = __atomic_load_n(&bindings, __ATOMIC_ACQUIRE);
-    while (each != NULL && __atomic_load_n(&each->binding, __ATOMIC_RELAXED) != binding)
-        each = each->next;
-    return each;
 }
 
 /* Without memory for its entry, the runs of a binding are recorded without their inputs. */
@@ -225,7 +226,7 @@ static void release(OrtIoBinding *binding) {
 static OrtStatus *bound_run(OrtSession *session, const OrtRunOptions *options, const OrtIoBinding *binding) {
     uint64_t begun = zrt_clock();
     OrtStatus *status = bound_run_below(session, options, binding);
-    record(session, begun, status, NULL, NULL, 0, inputs_of(binding));
+    record(session, begun, status, NULL, NULL, 0, binding);
     return status;
 }
 
