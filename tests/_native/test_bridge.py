@@ -58,13 +58,15 @@ def test_logging_never_waits_for_the_receiver(received):
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits memory as Linux does")
-def test_lines_without_memory_go_to_standard_error(script):
-    done = script("no_memory.py")
+@pytest.mark.parametrize("arguments", [[], ["interrupted"]], ids=["at once", "in parts"])
+def test_lines_without_memory_go_to_standard_error(script, arguments):
+    done = script("no_memory.py", *arguments)
     lines = done.stderr.splitlines()
     assert len(lines) == 2
     for line in lines:
-        assert line.count("x") == 100 << 20
-        assert "[W:category:id, file.cc:7 function] xxx" in line
+        _, place, text = line.partition("[W:category:id, file.cc:7 function] ")
+        assert place
+        assert text.removesuffix("\x1b[m") == "0123456789" * (10 << 20)
 
 
 LINE = re.compile(

@@ -166,5 +166,9 @@ def test_process_ends_while_daemon_threads_run_operators(child: Child, work: str
     assert child("end_during_runs.py", [work, threads]) == "end\n"
 
 
+def test_operator_that_runs_after_the_interpreters_end_raises(child: Child) -> None:
+    assert child("late.py").endswith("operator Op: the interpreter has ended\n")
+
+
 def test_forked_child_leaves_the_parents_operators_alone(child: Child) -> None:
     child("fork.py")

@@ -100,6 +100,8 @@ class Run:
         except BaseException:
             # An interrupt may come when a worker has taken the run, which it completes then.
             if self._take():
+                # The queue may keep the run until a worker starts, but not its feeds and its session.
+                self._work = None
                 _under_way.discard(self)
             raise
 
