@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 
 import zrt
-from tests.custom_ops.support import Add, Op, build, options
+from tests.custom_ops.support import Add, Op, build, one_node, options
 from tests.robustness.prologue import ADD, FEEDS, QUIET, binding, lane, session
 from tests.support import models
-from zrt.custom_ops import Attribute
+from zrt.custom_ops import Attribute, CustomOp
 from zrt.custom_ops import Op as Standard
 from zrt.scoring.parts import Parts
 from zrt.scoring.score import score
@@ -46,8 +46,22 @@ class Invoking(Op):
         context.state.invoke(context, [context.inputs[0], np.float32([10])], [context.output(0, (4,))])
 
 
+class Sum(CustomOp):
+    """The sum of 20 inputs."""
+
+    inputs = (np.float32,) * 20
+    outputs = (np.float32,)
+
+    def compute(self, context):
+        np.sum(context.inputs, axis=0, out=context.output(0, context.inputs[0].shape))
+
+
 # Operations in which zrt gives the status of a failed call to ONNX Runtime, which then releases it.
-STATUS_IS_PASSED_ON = {"run of a custom operator", "load of a custom operator"}
+STATUS_IS_PASSED_ON = {
+    "run of a custom operator",
+    "run of a custom operator with many inputs",
+    "load of a custom operator",
+}
 
 
 async def answer(served, tensors):
@@ -93,6 +107,7 @@ def make(folder):
     sequence, texts = zrt.Session(models.parse(SEQUENCE), QUIET), zrt.Session(models.parse(TEXTS), QUIET)
     adding = options([Add()])
     custom = zrt.Session(build("(float[n] x, float[n] y) => (float[n] z) { z = test.ops.Add(x, y) }"), adding)
+    summing = one_node(Sum(), ["x"] * 20, ["y"], onnx.TensorProto.FLOAT, 4)
     environment = zrt.Environment()
     rows = zrt.Session(models.parse(ROWS), QUIET)
     np.save(folder / "rows.npy", np.ones((10, 4), np.float32))
@@ -204,6 +219,7 @@ def make(folder):
         "run of texts": lambda: texts.run([np.array(["a", "bc"], object)]),
         "run of a sequence": lambda: sequence.run([[X, X]]),
         "run of a custom operator": lambda: custom.run(FEEDS),
+        "run of a custom operator with many inputs": lambda: summing.run([X]),
         "load of a custom operator": invoking,
         "prepare": lambda: one.prepare(FEEDS).run(),
         "lane": lambda: lane(one).run(),
@@ -216,6 +232,8 @@ def make(folder):
         "await": lambda: asyncio.run(one.run_async(FEEDS)),
         "array": lambda: zrt.Value.from_array(array).numpy(),
         "texts": lambda: zrt.Value.from_strings(["a", "bc"]).numpy(),
+        "buffer": lambda: zrt.Buffer((4,), F, zrt.BufferPolicy(hugepage=True, prefault=True, lock=True)).array,
+        "mapped file": lambda: zrt.MappedFile(path, prefetch=True, lock=True).array(),
         "allocated value": lambda: zrt.Value.allocate((4,), np.float32, one.allocator()).numpy(),
         "sequence": lambda: [value.numpy() for value in zrt.Value.from_sequence([X, X]).elements()],
         "map": lambda: zrt.Value.from_map({1: 2.0}).to_dict(),

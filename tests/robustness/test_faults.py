@@ -16,6 +16,9 @@ IGNORED = {
     # Frees and ends: there is nothing left to do, and the result is there.
     "AllocatorFree",
     "UnregisterAllocator",
+    "munmap",
+    # A hint: `Buffer.hugepage` and `MappedFile.refused` say that the system does not take it.
+    "madvise",
     # The texts are then read one by one.
     "GetStringTensorContent",
     "GetStringTensorDataLength",

@@ -7,9 +7,15 @@ import numpy as np
 
 import zrt
 from tests.robustness.prologue import ADD, FEEDS, QUIET, SUM, binding, lane, session
+from tests.support import models
 
 same, array = session(), np.zeros(4, np.float32)
 one, bound, chosen = lane(same), binding(same), zrt.RunOptions()
+# ONNX Runtime makes its output; CPython has the numbers up to 256 already.
+unknown, ones = (
+    zrt.Session(models.parse("(float[n] x) => (float[m] y) { y = Relu(x) }"), QUIET),
+    np.ones(300, np.float32),
+)
 dynamic = zrt.DynamicRuntime(same, max_buckets=2)
 
 
@@ -30,6 +36,7 @@ calls = {
     "run": lambda: same.run(FEEDS),
     "run of a list": lambda: same.run([array, array]),
     "first run": anew,
+    "run of an unknown shape": lambda: unknown.run([ones]),
     "run with options": lambda: same.run(FEEDS, ["z"], chosen),
     "prepare": lambda: same.prepare(FEEDS).run(),
     "lane": lambda: lane(same).run(),
