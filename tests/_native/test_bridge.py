@@ -106,6 +106,10 @@ def test_interpreter_end_does_not_wait_for_a_stuck_receiver(script):
     assert lines == [f"line {count}" for count in range(1, 100)]
 
 
+def test_interpreter_end_without_standard_error(script):
+    assert script("end_with_stuck_receiver.py", "closed").stderr == ""
+
+
 def test_daemon_threads_may_log_until_the_end(script):
     script("daemons_log_to_the_end.py")
 

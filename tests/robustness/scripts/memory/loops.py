@@ -25,7 +25,12 @@ def bind():
     it.numpy()
 
 
-same = session()
+def record():
+    with recorded.record(10):
+        recorded.run(FEEDS)
+
+
+same, recorded = session(), session()
 one = lane(same)
 left = same.lane({"x": 4, "y": 4}, outputs=zrt.LaneMemory.left())
 wrong = same.lane({"x": 4, "y": 4}, {"z": 5})
@@ -49,12 +54,13 @@ LOOPS = {
     "large buffer": lambda count: zrt.Buffer((1 << 19,), np.float32, zrt.BufferPolicy(4096)).array[0],
     "copy": lambda count: zrt.copy(FEEDS["x"], zrt.Value.allocate((4,), np.float32)),
     "dynamic lane": lambda count: dynamic.lane({"x": count % 3, "y": count % 3}).run(),
+    "recorder": lambda count: record(),
     "error": lambda count: fails(lambda: same.run({"x": FEEDS["x"], "y": FEEDS["y"][:3]})),
     "error of a lane": lambda count: fails(wrong.run),
     "error of a load": lambda count: fails(lambda: zrt.Session(b"no model")),
 }
 # Fewer turns for slow calls.
-TURNS = {"dynamic lane": 20_000, "error of a load": 10_000, "binding": 50_000}
+TURNS = {"dynamic lane": 20_000, "recorder": 20_000, "error of a load": 10_000, "binding": 50_000}
 
 
 def turns(loop, number):
