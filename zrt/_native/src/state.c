@@ -33,10 +33,8 @@ OrtStatus *zrt_state_new(const zrt_layout *layout, zrt_state **result) {
 }
 
 static void drop(const zrt_state *state, size_t side) {
-    OrtValue *value = state->values[side];
+    state->layout->api->ReleaseValue(state->values[side]);
     state->values[side] = NULL;
-    if (value != NULL)
-        state->layout->api->ReleaseValue(value);
 }
 
 void zrt_state_free(void *pointer) {

@@ -212,7 +212,7 @@ uintptr_t zrt_watch_end(zrt_watch *watch, uintptr_t code) {
         watch->api->ReleaseStatus((OrtStatus *)code);
         code = watch->passed ? ZRT_TIMEOUT : ZRT_INTERRUPTED;
     }
-    if (watch->own_options && watch->run_options != NULL)
+    if (watch->own_options)
         watch->api->ReleaseRunOptions(watch->run_options);
     return code;
 }
