@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support import compiler
 from tests.support.bindings import bind
 from zrt import errors
 from zrt.errors import ArgumentError, ClosedError, TerminatedError, TimeoutError
@@ -285,3 +286,24 @@ PROCESSES = {
 @pytest.mark.parametrize("case", PROCESSES)
 def test_deadlines_in_a_process_of_their_own(script, case):
     assert script("deadlines.py", case).stdout.splitlines() == PROCESSES[case]
+
+
+HANDLER = """
+#include <signal.h>
+#include <stddef.h>
+static void handle(int number, siginfo_t *information, void *context) {}
+void listen(void) {
+    struct sigaction own = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
+    sigaction(SIGINT, &own, NULL);
+}
+int listens(void) {
+    struct sigaction now;
+    sigaction(SIGINT, NULL, &now);
+    return (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == handle;
+}
+"""
+
+
+def test_handler_with_information_is_there_again_after_the_run(script, tmp_path):
+    library = compiler.shared_library(tmp_path / "handler.so", HANDLER)
+    assert script("deadlines.py", "informed", library).stdout.splitlines() == ["KeyboardInterrupt", "1"]

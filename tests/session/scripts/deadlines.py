@@ -1,5 +1,6 @@
 """Runs with timeouts in a process of their own: the function that argument 1 names prints what happens."""
 
+import ctypes
 import faulthandler
 import os
 import signal
@@ -131,6 +132,15 @@ def chained():
     interrupt_outside()
 
 
+def informed():
+    """The library that argument 2 names sets a handler of SIGINT with information; after a run it is there again."""
+    library = ctypes.CDLL(sys.argv[2])
+    library.listen()
+    with meanwhile():
+        attempt(counting.run, feeds, timeout=100)
+    print(library.listens())
+
+
 def forked():
     """Runs with timeouts before a fork, in its child, and in its parent afterwards."""
 
@@ -195,5 +205,5 @@ def nested():
 
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-cases = {case.__name__: case for case in (interrupted, handlers, chained, forked, ending, nested)}
+cases = {case.__name__: case for case in (interrupted, handlers, chained, informed, forked, ending, nested)}
 cases[sys.argv[1]]()
