@@ -20,19 +20,12 @@ import numpy as np
 
 from benches.models import build
 from benches.real import MODELS
+from zrt.bench import mallocs
 
 SCRIPTS = Path(__file__).parent / "scripts"
 WAYS = {"lane": "lane", "session": "`Session.run`", "iobinding": "onnxruntime `run_with_iobinding`"}
 WAYS |= {"onnxruntime": "onnxruntime `run`"}
 SHOWN = ("voice activity, 16 kHz", "type of a file", "OCR: read a line")
-
-
-def counter(folder: str) -> str:
-    """The library that counts, compiled into a folder."""
-    library = os.path.join(folder, "mallocs.so")
-    command = ["cc", "-O2", "-fPIC", "-shared", "-fno-builtin", SCRIPTS / "mallocs.c", "-o", library]
-    subprocess.run(command, check=True)
-    return library
 
 
 def count(library: str, way: str, model: Path, feeds: str) -> float:
@@ -61,7 +54,7 @@ def workloads(folder: str) -> Iterator[tuple[str, Path, dict[str, np.ndarray[Any
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        library = counter(folder)
+        library = mallocs.build(folder)
         print(f"| model | {' | '.join(WAYS.values())} |")
         print("|---|" + "---|" * len(WAYS))
         for name, model, arrays in workloads(folder):

@@ -1,14 +1,15 @@
 """Runs the model in argument 2 in the way of argument 1; prints the calls of malloc in a run. 3 is a file of feeds.
 
-`mallocs.c` must be loaded before. The way is "nothing", "lane", "session", "iobinding" or "onnxruntime".
+The library of `zrt.bench.mallocs` must be loaded before. The way is "nothing", "lane", "session", "iobinding" or
+"onnxruntime".
 """
 
-import ctypes
 import sys
+from functools import partial
 
 import numpy as np
 
-RUNS = 100
+from zrt.bench.mallocs import count
 
 way, model, feeds = sys.argv[1:]
 arrays = dict(np.load(feeds))
@@ -41,11 +42,4 @@ elif way != "nothing":
 else:
     run, arguments = len, ((),)
 
-calls = ctypes.CDLL(None).allocator_calls
-calls.restype = ctypes.c_ulong
-for _ in range(10):
-    run(*arguments)
-before = calls()
-for _ in range(RUNS):
-    run(*arguments)
-print((calls() - before) / RUNS)
+print(count(partial(run, *arguments)))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support import models
-from zrt.bench import footprint
+from zrt.bench import child, footprint
 
 SQUARE = np.ones((1024, 1024), np.float32)
 LARGE = "100GB"
@@ -70,7 +70,7 @@ def test_missing_model(complaint, tmp_path):
 
 
 def test_killed_process_is_reported(complaint, model, first_setting, monkeypatch):
-    monkeypatch.setattr(footprint, "PROGRAM", "import os; os.kill(os.getpid(), 9)")
+    monkeypatch.setattr(child, "PROGRAM", "import os; os.kill(os.getpid(), 9)")
     assert "SIGKILL" in complaint("memory", model, "--shape", "x=1,1024", status=1)
 
 

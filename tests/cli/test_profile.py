@@ -1,4 +1,6 @@
 import json
+import platform
+import shutil
 
 import pytest
 
@@ -38,6 +40,16 @@ def test_trace_option_writes_a_chrome_trace(zrt, tmp_path):
     assert str(path) in zrt("profile", "--runs", 2, "--trace", path)
     events = json.loads(path.read_text("utf-8"))["traceEvents"]
     assert [event["name"] for event in events].count("model_run") == 2
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc" or shutil.which("cc") is None, reason="needs glibc and a C compiler"
+)
+def test_calls_of_the_allocator_are_counted_where_asked(zrt_json, zrt):
+    assert "mallocs" not in zrt_json("profile", "--runs", 1)
+    counted = zrt_json("profile", "--runs", 1, "--threads", 1, "--mallocs")["mallocs"]
+    assert counted > 6
+    assert f"{counted:,.0f} in each run of a lane" in zrt("profile", "--runs", 1, "--threads", 1, "--mallocs")
 
 
 def test_options_file_with_profiling_is_refused(complaint, tmp_path):

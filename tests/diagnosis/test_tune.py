@@ -10,7 +10,7 @@ import pytest
 
 import zrt
 from tests.support import models
-from zrt.bench import footprint, harness
+from zrt.bench import child, footprint, harness
 from zrt.bench.footprint import Setting
 from zrt.diagnosis import candidates, pairs, tune
 from zrt.diagnosis.pairs import DiffersError, OutOfTimeError, Pairs, Ratios
@@ -284,7 +284,7 @@ class TestPairs:
             return 300 if spec == other else 400
 
         part = fed()
-        monkeypatch.setattr(footprint, "in_child", in_child)
+        monkeypatch.setattr(child, "call", in_child)
         found = Pairs([[part]] * 3, "memory", 0.0, FAR).compare(other, SPEC, 0)
         assert found == Ratios((0.75,) * pairs.PROCESSES)
         assert asked.count(SPEC) == asked.count(other) == pairs.PROCESSES

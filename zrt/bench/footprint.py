@@ -5,11 +5,7 @@ A process can tell its own memory, but not that of one model inside it: so each 
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -20,7 +16,7 @@ from zrt.bench import child, machine
 from zrt.bench.inputs import Inputs, UserInputs, make_inputs
 from zrt.bench.synthetic import InputError
 from zrt.environment.environment import Environment
-from zrt.errors import Error, ShapeError, UnsupportedError, ZrtError
+from zrt.errors import Error, ShapeError
 from zrt.lanes.lane_shapes import input_shapes
 from zrt.loading.caller_weights import PrepackedWeights
 from zrt.loading.read_weights import read_weights, trim_heap
@@ -30,7 +26,6 @@ from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
 from zrt.types import GraphOptimizationLevel
 
-PROGRAM = "from zrt.bench.footprint import main; main()"
 # A first run plans the memory of the next ones.
 RUNS = 3
 # How often a setting is measured again that seems to fit: what the C library keeps of freed memory differs by chance.
@@ -102,10 +97,6 @@ class Footprint:
     """The types and shapes that it ran on."""
 
 
-class _EndedError(ZrtError):
-    """A process ended before it had measured: the system may have killed it for its memory."""
-
-
 class Measured(NamedTuple):
     """A setting, and its footprint or the error that it ended with."""
 
@@ -135,7 +126,7 @@ class Footprints:
             options.graph_optimization_level = GraphOptimizationLevel.DISABLE_ALL
         model = self.form(setting.form) if setting.form else spec.model
         changed = SessionSpec(model, options, spec.providers)
-        return cast("Footprint", in_child(_measure, changed, self._inputs, setting.shared))
+        return cast("Footprint", child.call(_measure, changed, self._inputs, setting.shared))
 
     def measure_all(self, budget: int | None = None) -> Iterator[Measured]:
         """The memory with each setting that changes something; with a `budget` up to the first that stays within it.
@@ -152,7 +143,7 @@ class Footprints:
                 for _ in range(CONFIRMED if fits else 0):
                     footprint = max(footprint, self.measure(setting), key=attrgetter("peak"))
             except Error as error:
-                if setting is SETTINGS[0] and not isinstance(error, _EndedError):
+                if setting is SETTINGS[0] and not isinstance(error, child.EndedError):
                     raise
                 yield Measured(setting, None, str(error))
                 continue
@@ -163,7 +154,7 @@ class Footprints:
     def form(self, name: str) -> str:
         """The path of the copy of this form. Raises `Error` where it cannot be written."""
         if name not in self._forms:
-            self._forms[name] = in_child(save_apart, self._spec, self._folder, name == "optimized")
+            self._forms[name] = child.call(save_apart, self._spec, self._folder, name == "optimized")
         return self._forms[name]
 
     def loaded_bytes(self) -> int | None:
@@ -177,7 +168,7 @@ class Footprints:
 def resident_bytes(spec: SessionSpec, feeds: Sequence[Mapping[str, Any]]) -> int:
     """The memory of this process after it has run a model on all feeds several times; its peak if that alone is known.
 
-    For `in_child`: the process should have done nothing else.
+    For `child.call`: the process should have done nothing else.
     """
     with spec.load() as session:
         for _ in range(RUNS):
@@ -229,40 +220,3 @@ def _require_sizes(session: Session, user: UserInputs, fed: Inputs) -> None:
         refusal = InputError(str(error))
         refusal.add_note("The memory depends on these sizes: --shape or --input gives them")
         raise refusal from None
-
-
-def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a function, or its error, from a process of its own. `ZrtError` if that ends otherwise."""
-    try:
-        request = pickle.dumps((function, arguments))
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        raise UnsupportedError(f"another process measures the memory, and takes arrays only: {error}") from error
-    with child.start(PROGRAM) as process:
-        try:
-            answer, _ = process.communicate(request)
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode:
-        number = process.returncode
-        how = f"status {number}" if number > 0 else signal.Signals(-number).name
-        raise _EndedError(f"the process that measures ended with {how}")
-    result = pickle.loads(answer)
-    if isinstance(result, Exception):
-        raise result
-    return result
-
-
-def main() -> None:
-    """The process: one call on standard input, its result or error on standard output, all else on standard error."""
-    # Ctrl-C reaches both processes; the parent ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with os.fdopen(os.dup(1), "wb") as replies:
-        # ONNX Runtime's own output must not mix with the result.
-        os.dup2(2, 1)
-        function, arguments = pickle.load(sys.stdin.buffer)
-        try:
-            result = function(*arguments)
-        except (Error, OSError) as error:
-            result = error
-        pickle.dump(result, replies)

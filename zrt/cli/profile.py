@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from zrt.bench import mallocs
 from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options
 from zrt.cli.options import option, whole
 from zrt.cli.units import Unit, duration, plural
 from zrt.providers import CPU
 from zrt.session.session import Session
+from zrt.session.spec import SessionSpec
 
 if TYPE_CHECKING:
     from zrt.cli.terminal import Page
@@ -31,6 +33,7 @@ OPTIONS = (
     option(
         "--by", "a row for each type of operator, or for each node of the graph", choices=("op", "node"), default="op"
     ),
+    option("--mallocs", "count the calls of the system's allocator in a run of a lane, too"),
     option(
         "--trace",
         "write the profile as a Chrome trace, for Perfetto or chrome://tracing",
@@ -56,6 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
         with fed.first_run():
             profile = session.profile(fed.feeds(), arguments.runs, arguments.warmup)
         providers = list(session.providers)
+    counted = {}
+    if arguments.mallocs:
+        counted["mallocs"] = mallocs.in_a_run(SessionSpec(path, settings.session, requested), user)
     if arguments.trace is not None:
         profile.write(arguments.trace)
     runs = [event.duration_us * MICROSECOND_NS for event in profile.runs]
@@ -64,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         "inputs": {name: str(each) for name, each in fed.described.items()},
         "providers": providers,
         "by": arguments.by,
+        **counted,
         "runs": len(runs),
         "run_ns": {"mean": sum(runs) / len(runs), "min": min(runs), "max": max(runs)},
         "operators_ns": sum(row.total_us for row in profile.by_operator()) * MICROSECOND_NS,
@@ -105,6 +112,7 @@ def _show(page: Page, label: str, document: dict[str, Any]) -> None:
             f"({duration(spread['min'])} to {duration(spread['max'])}); "
             f"operators take {document['operators_ns'] / (spread['mean'] * runs):.1%} of it",
         ),
+        *([("mallocs", f"{document['mallocs']:,.0f} in each run of a lane")] if "mallocs" in document else []),
     )
     unit = Unit.fitting(max((row["total_ns"] for row in rows), default=0))
     by_node = document["by"] == "node"

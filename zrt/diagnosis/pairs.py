@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from zrt.bench import footprint, harness
+from zrt.bench import child, footprint, harness
 from zrt.bench.harness import Contender, Latency, Plan, python_contender
 from zrt.bench.lanes import time_together
 from zrt.diagnosis.candidates import Goal, with_options
@@ -140,7 +140,7 @@ class Pairs:
         for turn in range(PROCESSES):
             for key in harness.in_turn(list(specs), turn):
                 self._in_time()
-                sizes[key].append(footprint.in_child(footprint.resident_bytes, specs[key], self._parts[part]))
+                sizes[key].append(child.call(footprint.resident_bytes, specs[key], self._parts[part]))
         return Ratios(tuple(mine / its for mine, its in zip(sizes[ONE], sizes[OTHER], strict=True)))
 
     def time_per_row(self, spec: SessionSpec) -> dict[int, float]:
