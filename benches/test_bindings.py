@@ -1,13 +1,15 @@
 """Requests that bind their inputs and outputs anew: the drop-in for onnxruntime beside the official package.
 
 Each request has other memory than the one before, as in a server: at addresses (`bind_input`, `bind_output`), or
-arrays (`bind_cpu_input`) with outputs that ONNX Runtime makes. The inputs are those of BERT, and those of decoders of
+arrays (`bind_cpu_input`) with outputs that ONNX Runtime makes, which are read or copied. The binding stays, or each
+request has a new one. The inputs are those of BERT, and those of decoders of
 12 and 24 layers with their caches; the models compute next to nothing, so that the calls decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -86,24 +88,30 @@ def addresses(session: Any) -> Callable[[], Any]:
     return request
 
 
-def arrays(session: Any) -> Callable[[], Any]:
-    """Requests over arrays, with outputs of ONNX Runtime's."""
-    binding = session.io_binding()
+def arrays(session: Any, *, copies: bool = False, anew: bool = False) -> Callable[[], Any]:
+    """Requests over arrays, with outputs of ONNX Runtime's: `copies` of them; `anew` in a new binding each."""
+    kept = session.io_binding()
     turn = cycle([filled(session.get_inputs(), number) for number in range(1, REQUESTS + 1)])
 
     def request() -> list[np.ndarray]:
+        binding = session.io_binding() if anew else kept
         for name, array in next(turn).items():
             binding.bind_cpu_input(name, array)
         for info in outputs:
             binding.bind_output(info)
         session.run_with_iobinding(binding)
-        return binding.get_outputs()
+        return binding.copy_outputs_to_cpu() if copies else binding.get_outputs()
 
     outputs = [info.name for info in session.get_outputs()]
     return request
 
 
-WAYS = {"addresses": addresses, "arrays": arrays}
+WAYS: dict[str, Callable[[Any], Callable[[], Any]]] = {
+    "addresses": addresses,
+    "arrays": arrays,
+    "copies": partial(arrays, copies=True),
+    "new bindings": partial(arrays, copies=True, anew=True),
+}
 
 
 @pytest.fixture(scope="module", params=[(name, way) for name in MODELS for way in WAYS], ids=" ".join)

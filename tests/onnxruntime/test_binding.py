@@ -76,6 +76,18 @@ def test_writes_to_a_bound_array_take_effect_and_copies_are_the_caller_s(session
     assert [copied.tolist() for copied in copies] == [[number] * 4 for number in (1, 2, 3, 4)]
 
 
+def test_copy_of_an_output_in_a_value_is_the_caller_s(ort, session) -> None:
+    place = ort.OrtValue.ortvalue_from_numpy(np.zeros(4, np.float32))
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", np.arange(4, dtype=np.float32))
+    binding.bind_cpu_input("y", ONES)
+    binding.bind_ortvalue_output("z", place)
+    session.run_with_iobinding(binding)
+    (copied,) = binding.copy_outputs_to_cpu()
+    copied[...] = 9
+    assert place.numpy().tolist() == [1, 2, 3, 4]
+
+
 def test_value_of_an_output_shows_later_runs(session) -> None:
     x = np.zeros(4, np.float32)
     binding = bound(session, x)

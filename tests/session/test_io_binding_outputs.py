@@ -2,7 +2,9 @@
 
 import contextlib
 import gc
+import itertools
 import threading
+import time
 import weakref
 
 import ml_dtypes
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support import models
 from tests.support.arrays import Tracked, f32
 from tests.support.bindings import bind, ran
 from zrt.errors import ArgumentError, BusyError, DTypeError, OrtError, ShapeError, UnsupportedError
@@ -162,6 +165,30 @@ class TestOutputs:
         for view in views:
             assert view[1] == view[0] + 1 or view.tolist() == [0, 0]
         del junk
+
+    def test_results_that_are_read_while_other_outputs_are_bound_have_their_own_names(self):
+        two = zrt.Session(models.parse("(float[2] x) => (float[2] a, float[2] b) { a = Neg(x)  b = Abs(x) }"))
+        binding, read, ended = two.binding(), set(), threading.Event()
+        binding.bind_input("x", f32(1, 2))
+
+        def work():
+            while not ended.is_set():
+                with contextlib.suppress(BusyError):
+                    read.update((name, tuple(array)) for name, array in binding.numpy().items())
+
+        reader = threading.Thread(target=work)
+        reader.start()
+        end = time.monotonic() + 60
+        for number in itertools.count():
+            with contextlib.suppress(BusyError, ArgumentError):
+                binding.clear_outputs()
+                binding.bind_output("ab"[number % 2])
+                binding.run()
+            if (number > 5000 and len(read) > 1) or time.monotonic() > end:
+                break
+        ended.set()
+        reader.join()
+        assert read == {("a", (-1, -2)), ("b", (1, 2))}
 
     def test_last_binding_of_two_threads_is_the_one_that_runs(self, relu):
         binding, arrays = relu.binding(), {}

@@ -27,7 +27,7 @@ from zrt.lanes.slots import Slots
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
 from zrt.memory.arrays import address_of
-from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
+from zrt.session.bound_run import BoundOutputs, Form, busy_flag, lane_block, run_limited
 from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind
 from zrt.values import Value, as_output
@@ -74,7 +74,7 @@ class Reader:
     def _latest(self) -> list[Value | None]:
         latest = self._block.pointer.binding
         binding = next(binding for binding in self._bindings if binding.pointer == latest)
-        return self._values.read(binding, arrays=False)
+        return self._values.read(binding, Form.VALUES)
 
     def read(self, index: int) -> View | None:
         """The output that ORT allocated in the last run; None for an optional that is absent."""

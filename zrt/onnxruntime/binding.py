@@ -342,19 +342,13 @@ class IOBinding(NotPickled):
         with errors.as_runtime_error():
             self._binding.synchronize_outputs()
 
-    def _views(self) -> dict[str, Any]:
-        """The outputs of the last run by name, as arrays or values."""
-        try:
-            return self._binding._views()
-        except Error as error:
-            raise RuntimeError(str(error)) from error
-
     def get_outputs(self) -> list[OrtValue]:
         """The outputs of the last run, in the order of binding, on the devices that made them.
 
         One that no run has made has no value.
         """
-        views = self._views()
+        with errors.as_runtime_error():
+            views = self._binding._views()
         return [_value_of(views.get(name)) for name in self._outputs]
 
     def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
@@ -363,11 +357,13 @@ class IOBinding(NotPickled):
 
     def copy_outputs_to_cpu(self) -> list[Any]:
         """The outputs of the last run as `InferenceSession.run` returns them, in the order of binding, copied."""
-        views = self._views()
         try:
-            return [_copied(views[name]) for name in self._outputs]
+            copies = self._binding._copies()
+            return [_result(copies[name]) for name in self._outputs]
         except KeyError as error:
             raise RuntimeError(f"output {error} has no value: no run has made it") from None
+        except Error as error:
+            raise RuntimeError(str(error)) from error
 
 
 def _value_of(output: Any) -> OrtValue:
@@ -377,11 +373,11 @@ def _value_of(output: Any) -> OrtValue:
     return OrtValue._of(None, output) if output.dtype.kind in "biuf" else OrtValue._of(Value.from_array(output))
 
 
-def _copied(output: Any) -> Any:
-    """The object that `InferenceSession.run` returns for an array or a value, with memory of its own."""
+def _result(output: Any) -> Any:
+    """The object that `InferenceSession.run` returns for an array, which owns its memory, or a value."""
     if type(output) is ndarray:
         if output.dtype.kind in "biuf":
-            return output.copy()
+            return output
         output = Value.from_array(output)
     if output is not None and output.is_tensor:
         output = on_host(output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from enum import IntEnum
 from typing import Any
 
 from zrt._native import ffi, lib, status
@@ -14,7 +15,6 @@ from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory
 from zrt.session.call import limits
 from zrt.session.deadlines import end_of
 from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, take_value
-from zrt.values import Value
 from zrt.values.type_info import ValueInfo, is_plain
 
 
@@ -72,6 +72,17 @@ def run_limited(
     return lib.zrt_lane_run_with(block.reference, state, limit.options, limit.end)
 
 
+class Form(IntEnum):
+    """What bound outputs are read as."""
+
+    VALUES = 0
+    """Values alone."""
+    VIEWS = 1
+    """Arrays over ORT's own memory of the host, and values of other kinds or places."""
+    COPIES = 2
+    """As `VIEWS`, in memory of their own."""
+
+
 class BoundOutputs:
     """Reads the values that are bound as outputs, in the order of binding.
 
@@ -79,7 +90,7 @@ class BoundOutputs:
     results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the memory of an input.
     """
 
-    __slots__ = ("_arrays", "_binding", "_keepers", "_own", "_places", "_read_here", "_values")
+    __slots__ = ("_binding", "_forms", "_inputs", "_keepers", "_outputs", "_own", "_places", "_read_here", "_unread")
 
     def __init__(
         self,
@@ -91,7 +102,7 @@ class BoundOutputs:
     ) -> None:
         """`unread` outputs are bound after `outputs`, of which those without a place are not read either.
 
-        Without a `binding`, `read` takes that of any run with such outputs.
+        Without a `binding`, they may be those of any binding of such outputs.
         """
         self._binding = binding
         self._keepers = keepers
@@ -100,48 +111,59 @@ class BoundOutputs:
         self._read_here = [index for index, (_, place) in enumerate(outputs) if place is not None]
         self._own = [info.name not in inputs for info, _ in outputs]
 
-        def forms(arrays: bool) -> list[Wanted | None]:
-            wanted = [None if place is None else Wanted(info, None) for info, place in outputs]
-            for output in filter(None, wanted):
-                # Python's own objects are out of the reach of an array that C makes, and so is a read-only feed.
-                shares = output.info.name in inputs or any(keeper.kept for keeper in keepers)
-                if not arrays or shares or not is_plain(output.info):
-                    output.dtype = None
-            return wanted + [None] * unread
+        self._outputs = outputs
+        self._inputs = frozenset(inputs)
+        self._unread = unread
+        self._forms: list[Handle | None] = [None for _ in Form]
 
-        self._arrays = allocated_outputs(forms(arrays=True), keepers)
-        self._values = allocated_outputs(forms(arrays=False), keepers)
-
-    def values(self) -> list[Value | None]:
-        """The bound values. None stands for an output that no run has made, and for an absent optional.
-
-        Here and in `views` no run can use the binding meanwhile.
-        """
-        return self.read(self._binding, arrays=False)
-
-    def views(self) -> list[Any]:
-        """As `values`, but with an array in place of a tensor of numbers in ORT's own memory of the host."""
-        return self.read(self._binding, arrays=True)
+    def _allocated(self, form: Form) -> Handle:
+        """The ``zrt_allocated`` that reads the outputs in this form."""
+        allocated = self._forms[form]
+        if allocated is not None:
+            return allocated
+        wanted = [None if place is None else Wanted(info, None) for info, place in self._outputs]
+        for output in filter(None, wanted):
+            # Python's own objects are out of the reach of an array that C makes, and so is a read-only feed. A copy
+            # needs neither.
+            shares = output.info.name in self._inputs or any(keeper.kept for keeper in self._keepers)
+            if form is Form.VALUES or (shares and form is Form.VIEWS) or not is_plain(output.info):
+                output.dtype = None
+        copied = form is Form.COPIES
+        allocated = allocated_outputs([*wanted, *[None] * self._unread], self._keepers, copied)
+        self._forms[form] = allocated
+        return allocated
 
     def view(self, index: int, block: Handle) -> Any:
         """The view of one output. It claims the ``zrt_lane`` of `block` itself, where another thread may hold it."""
         results: list[Any] = [None] * len(self._places)
-        code = lib.zrt_lane_read(block.reference, self._arrays.pointer, index, id(results))
+        code = lib.zrt_lane_read(block.reference, 0, self._allocated(Form.VIEWS).pointer, index, id(results))
         if code and code != status.VALUES:
             raise status.to_error(code, "Lane")
         return self._object(index, results[index])
 
-    def read(self, binding: Any, *, arrays: bool) -> list[Any]:
-        """`views`, or `values`, of a binding."""
+    def read(self, binding: Any, form: Form) -> list[Any]:
+        """The bound values in one of the forms; no run can use the binding meanwhile."""
         results: list[Any] = [None] * len(self._places)
         if self._read_here:
-            allocated = self._arrays if arrays else self._values
-            code = lib.zrt_bound_read(binding.pointer, allocated.pointer, lib.ZRT_EVERY, id(results))
-            if code and code != status.VALUES:
-                raise status.to_error(code)
-            if code:
-                results = [self._object(index, result) for index, result in enumerate(results)]
+            code = lib.zrt_bound_read(binding.pointer, self._allocated(form).pointer, lib.ZRT_EVERY, id(results))
+            self._settle(code, results)
         return results
+
+    def read_at(self, block: Handle, version: int, form: Form) -> list[Any] | None:
+        """`read` of a ``zrt_lane``, which it claims itself; None where that has another version by now."""
+        results: list[Any] = [None] * len(self._places)
+        code = lib.zrt_lane_read(block.reference, version, self._allocated(form).pointer, lib.ZRT_EVERY, id(results))
+        if code == status.INCOMPLETE:
+            return None
+        self._settle(code, results)
+        return results
+
+    def _settle(self, code: int, results: list[Any]) -> None:
+        """Makes the objects that C has left to Python; raises the error of a failed read."""
+        if code == status.VALUES:
+            results[:] = [self._object(index, result) for index, result in enumerate(results)]
+        elif code:
+            raise status.to_error(code, "IoBinding")
 
     def _object(self, index: int, result: Any) -> Any:
         if type(result) is not OwnedMemory:

@@ -29,7 +29,7 @@ from zrt.errors import (
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory
 from zrt.memory.buffers import Buffer
-from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
+from zrt.session.bound_run import BoundOutputs, Form, busy_flag, lane_block, run_limited
 from zrt.session.feeds import check_kind, check_type, names_of
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
@@ -80,6 +80,11 @@ class _OnMemory(NamedTuple):
     lasting: bool
     memory: MemoryInfo
 
+    @classmethod
+    def of(cls, memory: MemoryInfo, lasting: bool) -> _OnMemory:
+        handle = handle_of(memory)
+        return cls(handle.pointer, handle, lasting, memory)
+
 
 def _is_settled(shape: tuple[Dim, ...] | None, sizes: set[Dim]) -> bool:
     """Whether each size of a declared shape is a number, or has a name that is among `sizes`."""
@@ -111,6 +116,8 @@ class _Ports:
         # The ports to which memory is bound without a `Value`: nothing is on a device or needs one later.
         self.direct_inputs = frozenset() if valued else frozenset(plain - self.outputs.keys())
         self.direct_outputs = frozenset() if valued else frozenset(self.outputs.keys() - self.inputs.keys())
+        # What stands for outputs that ORT makes on the host: in each run, and once for all.
+        self.on_host = tuple(_OnMemory.of(CPU, lasting) for lasting in (False, True))
         # Where all outputs are plain, by the names of those that ORT makes, or None for others.
         self.readers: dict[tuple[str | None, ...], BoundOutputs] = {}
 
@@ -154,8 +161,8 @@ class _Bound:
         self.fitting: dict[str, tuple[Any, Any]] = {}
         # The names and memories of the outputs that each run returns to ORT.
         self.allocated: Any = None
-        # Reads the outputs that ORT allocates, while the lane has this version.
-        self.reader: tuple[int, BoundOutputs] | None = None
+        # Reads the outputs, which have these names, while the lane has this version.
+        self.reader: tuple[int, tuple[str, ...], BoundOutputs] | None = None
         # GC may finalize `binding` before this object, whose `__del__` needs it.
         lib.zrt_handle_ref(self.binding.reference)
         self.counted = True
@@ -244,16 +251,18 @@ class _Bound:
         """`leave` for an output that lies on the host in any case; returns False for others."""
         if name not in self.ports.direct_outputs:
             return False
-        self.leave(name, CPU, lasting)
+        self._leave(name, self.ports.on_host[lasting])
         return True
 
     def leave(self, name: str, memory: MemoryInfo, lasting: bool = False) -> None:
         """Lets ORT allocate an output, in each run or with `lasting` once; releases that of the last run."""
         entry = self.outputs.get(name)
         if not isinstance(entry, _OnMemory) or (entry.lasting, entry.memory) != (lasting, memory):
-            # The same entry again leaves the binding complete.
-            handle = handle_of(memory)
-            entry = _OnMemory(handle.pointer, handle, lasting, memory)
+            entry = _OnMemory.of(memory, lasting)
+        self._leave(name, entry)
+
+    def _leave(self, name: str, entry: _OnMemory) -> None:
+        # The same entry again leaves the binding complete.
         request = self.outputs, name, entry
         self._bound(True, name, bind_memory(self.block.reference, id(request), entry.pointer))
 
@@ -273,9 +282,10 @@ class _Bound:
 
     def require_complete(self) -> None:
         """Raises if an input or every output is not bound; otherwise permits runs."""
-        missing = [name for name in self.ports.inputs if name in self.ports.required and name not in self.inputs]
+        missing = self.ports.required - self.inputs.keys()
         if missing:
-            raise ArgumentError(f"input {', '.join(map(repr, missing))} is not bound")
+            names = (repr(name) for name in self.ports.inputs if name in missing)
+            raise ArgumentError(f"input {', '.join(names)} is not bound")
         if not self.outputs:
             raise ArgumentError("no output is bound")
         # Each run returns the outputs that ORT allocates to ORT first (see lane.h).
@@ -284,14 +294,16 @@ class _Bound:
             for name, entry in self.outputs.items()
             if isinstance(entry, _OnMemory) and not entry.lasting
         }
-        names = strings(places)
-        memories = new_array("const OrtMemoryInfo *", [place.pointer for place in places.values()])
         lane = self.block.pointer
         # With a count of 0 an interrupt between these lines leaves no pointer in use that is not kept alive.
         lane.output_count = 0
-        self.allocated = (names, memories, places)
-        lane.output_names, lane.output_memories = names, memories
-        lane.output_count = len(places)
+        self.allocated = None
+        if places:
+            names = strings(places)
+            memories = new_array("const OrtMemoryInfo *", [place.pointer for place in places.values()])
+            self.allocated = (names, memories, places)
+            lane.output_names, lane.output_memories = names, memories
+            lane.output_count = len(places)
         lane.incomplete = 0
 
     def clear_inputs(self) -> None:
@@ -325,39 +337,46 @@ class _Bound:
             if isinstance(entry, _OnMemory):
                 status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), entry.pointer))
 
-    def read(self, arrays: bool) -> dict[str, Any]:
-        """The bound outputs that exist, each as a `Value`; with `arrays` tensors of numbers on the host as arrays."""
-        version = self.block.pointer.version
-        if self.reader is None or self.reader[0] != version:
-            self.reader = version, self._new_reader()
-        objects = self.reader[1].read(self.binding, arrays=arrays)
-        if all(each is not None for each in objects):
-            return dict(zip(self.outputs, objects, strict=True))
+    def read(self, form: Form) -> dict[str, Any]:
+        """The bound outputs that exist."""
+        if self.reader is not None:
+            version, names, reader = self.reader
+            objects = reader.read_at(self.block, version, form)
+            if objects is not None and not any(each is None for each in objects):
+                return dict(zip(names, objects, strict=True))
+        anew: dict[str, Any] = self.claimed(self._read_anew, form)
+        return anew
+
+    def _read_anew(self, form: Form) -> dict[str, Any]:
+        self.reader = self.block.pointer.version, tuple(self.outputs), self._new_reader()
+        objects = self.reader[2].read(self.binding, form)
         named: dict[str, Any] = {}
         for (name, entry), each in zip(self.outputs.items(), objects, strict=True):
             if isinstance(entry[-1], Handle):
                 each = Value(entry[-1])
-                if arrays and is_plain(self.ports.outputs[name]) and each.memory.is_host:
-                    each = each.numpy()
+                if form is not Form.VALUES and is_plain(self.ports.outputs[name]) and each.memory.is_host:
+                    each = each.numpy().copy() if form is Form.COPIES else each.numpy()
             if each is not None or name in self.ports.optional:
                 named[name] = each
         return named
 
     def _new_reader(self) -> BoundOutputs:
         ports = self.ports
+        # The values that ORT makes keep their memory alive by themselves.
+        alone = ports.direct_outputs.issuperset(self.outputs)
+        key = tuple(None if isinstance(entry[-1], Handle) else name for name, entry in self.outputs.items())
+        reader = ports.readers.get(key) if alone else None
+        if reader is not None:
+            return reader
         # The memory on which ORT allocates an output, and None for one that is bound to a value.
         places = {
             name: None if isinstance(entry[-1], Handle) else entry[-1] or CPU for name, entry in self.outputs.items()
         }
         outputs = [(ports.outputs[name], place) for name, place in places.items()]
-        if ports.direct_outputs.issuperset(places):
-            # The values that ORT makes keep their memory alive by themselves.
-            key = tuple(None if place is None else name for name, place in places.items())
-            reader = ports.readers.get(key)
-            if reader is None:
-                if len(ports.readers) >= READERS_KEPT:
-                    ports.readers = {}
-                reader = ports.readers[key] = BoundOutputs(None, outputs, (), ())
+        if alone:
+            if len(ports.readers) >= READERS_KEPT:
+                ports.readers = {}
+            reader = ports.readers[key] = BoundOutputs(None, outputs, (), ())
             return reader
         # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
         # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
@@ -460,9 +479,11 @@ class IoBinding(Owner, guarded=False):
 
     def _views(self) -> dict[str, Any]:
         """The outputs of the last run: tensors of numbers on the host as numpy views, others as values."""
-        bound = self._opened()
-        views: dict[str, Any] = bound.claimed(bound.read, True)
-        return views
+        return self._opened().read(Form.VIEWS)
+
+    def _copies(self) -> dict[str, Any]:
+        """`_views`, whose arrays have memory of their own."""
+        return self._opened().read(Form.COPIES)
 
     def clear_inputs(self) -> None:
         """Unbinds every input."""
@@ -500,7 +521,8 @@ class IoBinding(Owner, guarded=False):
         if code == status.INCOMPLETE:
             bound = self._opened()
             bound.claimed(bound.require_complete)
-            self.run(options, timeout)
+            # Without an argument the run is a builtin.
+            self.run() if options is None and timeout is None else self.run(options, timeout)
             return
         if code == status.BUSY:
             # In the child of a fork, a thread of the parent's uses it.
@@ -526,9 +548,7 @@ class IoBinding(Owner, guarded=False):
 
         An absent output of optional type is None.
         """
-        bound = self._opened()
-        values: dict[str, Any] = bound.claimed(bound.read, False)
-        return values
+        return self._opened().read(Form.VALUES)
 
     def numpy(self) -> dict[str, Any]:
         """The outputs of the last run as numpy views; raises for an output on a device, or of another kind."""

@@ -1,5 +1,6 @@
 #include "python.h"
 #include <stdint.h>
+#include <string.h>
 
 #include "ort.h"
 #include "handle.h"
@@ -102,11 +103,6 @@ static PyObject *array_of(
         memory->data = seen->data;
         array = PyObject_CallFunctionObjArgs(array_type, shape, (PyObject *)output->dtype, (PyObject *)memory, NULL);
     }
-    if (array != NULL && output->shared) {
-        PyObject *copy = PyObject_CallMethod(array, "copy", NULL);
-        Py_DecRef(array);
-        array = copy;
-    }
     if (array != NULL) {
         memory->owner->pointer = *value;
         *value = NULL;
@@ -116,13 +112,33 @@ static PyObject *array_of(
     return array;
 }
 
-/* A new reference to an array of the strings; NULL, maybe with an exception. */
-static PyObject *texts_of(
-    const zrt_allocated *allocated, const zrt_output *output, const zrt_description *seen, const OrtValue *value) {
+/* A new reference to an array with memory of its own; NULL with an exception. */
+static PyObject *new_array(const zrt_output *output, const zrt_description *seen) {
     PyObject *shape = shape_of(seen), *array = NULL;
     if (shape != NULL)
         array = PyObject_CallFunctionObjArgs(array_type, shape, (PyObject *)output->dtype, NULL);
     Py_DecRef(shape);
+    return array;
+}
+
+/* A new reference to a copy of a plain output; NULL with an exception. */
+static PyObject *copy_of(const zrt_output *output, const zrt_description *seen) {
+    PyObject *array = new_array(output, seen);
+    Py_buffer view;
+    if (array == NULL || PyObject_GetBuffer(array, &view, PyBUF_WRITABLE) != 0) {
+        Py_DecRef(array);
+        return NULL;
+    }
+    if (view.len != 0)
+        memcpy(view.buf, seen->data, (size_t)view.len);
+    PyBuffer_Release(&view);
+    return array;
+}
+
+/* A new reference to an array of the strings; NULL, maybe with an exception. */
+static PyObject *texts_of(
+    const zrt_allocated *allocated, const zrt_output *output, const zrt_description *seen, const OrtValue *value) {
+    PyObject *array = new_array(output, seen);
     uintptr_t code = array == NULL ? ZRT_NO_TEXT : zrt_text_read(allocated->api, value, (uintptr_t)array);
     if (code > ZRT_LAST)
         allocated->api->ReleaseStatus((OrtStatus *)code);
@@ -146,7 +162,7 @@ static uintptr_t put(const zrt_allocated *allocated, size_t index, OrtValue **va
     int is_right = output->dtype != NULL && seen.type == output->type;
     PyObject *object = NULL;
     if (is_right && seen.plain)
-        object = array_of(allocated, output, &seen, value);
+        object = output->shared ? copy_of(output, &seen) : array_of(allocated, output, &seen, value);
     else if (is_right && seen.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING)
         object = texts_of(allocated, output, &seen, *value);
     uintptr_t code = ZRT_OK;

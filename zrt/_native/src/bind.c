@@ -190,11 +190,14 @@ uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *alloc
     return code;
 }
 
-uintptr_t zrt_lane_read(zrt_handle *handle, const zrt_allocated *allocated, size_t only, uintptr_t results) {
+uintptr_t zrt_lane_read(
+    zrt_handle *handle, size_t version, const zrt_allocated *allocated, size_t only, uintptr_t results) {
     zrt_lane *lane = handle->pointer;
     if (zrt_flag_take(&lane->busy))
         return ZRT_BUSY;
-    uintptr_t code = zrt_bound_read(lane->binding, allocated, only, results);
+    uintptr_t code = ZRT_INCOMPLETE;
+    if (lane->version == version)
+        code = zrt_bound_read(lane->binding, allocated, only, results);
     zrt_flag_give(&lane->busy);
     return code;
 }

@@ -24,5 +24,7 @@ uintptr_t zrt_bind_memory(zrt_handle *lane, uintptr_t request, const OrtMemoryIn
    zrt_allocated_put does. */
 uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *allocated, size_t only, uintptr_t results);
 
-/* zrt_bound_read for the binding of a zrt_lane, which no other thread may use: takes its flag `busy`. */
-uintptr_t zrt_lane_read(zrt_handle *lane, const zrt_allocated *allocated, size_t only, uintptr_t results);
+/* zrt_bound_read for the binding of a zrt_lane, which no other thread may use: takes its flag `busy`. Where the lane
+   has another version, something was bound since: it returns ZRT_INCOMPLETE, and reads nothing. */
+uintptr_t zrt_lane_read(
+    zrt_handle *lane, size_t version, const zrt_allocated *allocated, size_t only, uintptr_t results);
