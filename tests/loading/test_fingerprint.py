@@ -120,8 +120,9 @@ def test_texts_and_sparse_weights_count() -> None:
         output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.STRING, [len(words)])
         return zrt.fingerprint(onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], [output], [weight])))
 
-    def sparse(value: float, place: int) -> zrt.Fingerprint:
-        values = onnx.numpy_helper.from_array(np.array([value], np.float32), "w")
+    def sparse(value: float, place: int, raw: bool = True) -> zrt.Fingerprint:
+        data = np.float32(value).tobytes() if raw else [value]
+        values = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], data, raw)
         indices = onnx.numpy_helper.from_array(np.array([place], np.int64))
         weight = onnx.helper.make_sparse_tensor(values, indices, [4])
         node = onnx.helper.make_node("Identity", ["w"], ["y"])
@@ -131,6 +132,8 @@ def test_texts_and_sparse_weights_count() -> None:
 
     assert len({str(texts("a", "b")), str(texts("a", "c")), str(texts("ab", ""))}) == 3
     assert len({str(sparse(1, 2)), str(sparse(1, 3)), str(sparse(2, 2))}) == 3
+    # The same elements in another field of the tensor.
+    assert sparse(1, 2, raw=False) == sparse(1, 2)
 
 
 def test_deep_graphs_are_refused() -> None:

@@ -79,6 +79,21 @@ def test_without_replacements_the_bytes_are_equal():
         assert file.with_weights({}) == data
 
 
+def test_external_initializer_without_a_place_fills_its_file(tmp_path):
+    """ONNX lets a model leave out the offset and the length."""
+    weight = np.arange(300, dtype=np.float32)
+    (tmp_path / "w.bin").write_bytes(weight.tobytes())
+    model = models.parsed("(float[300] x) => (float[300] y) { y = Add(x, w) }", w=np.zeros(300, np.float32))
+    (tensor,) = model.graph.initializer
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    onnx.save_model(model, tmp_path / "m.onnx")
+    (info,) = zrt.list_initializers(tmp_path / "m.onnx")
+    assert (info.location, info.offset, info.nbytes) == ("w.bin", 0, 1200)
+    assert np.array_equal(zrt.read_weights(tmp_path / "m.onnx")["w"].numpy(), weight)
+
+
 def test_external_initializers(tmp_path):
     build.with_external_weights(build.mlp(64, 2), tmp_path)
     infos = {info.name: info for info in zrt.list_initializers(tmp_path / "mlp.onnx")}

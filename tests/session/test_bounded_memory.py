@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -283,6 +284,11 @@ class TestRefused:
             zrt.Session(models.parsed(MODEL), options(memory="bounded"), zrt.DevicePolicy.DEFAULT)
         with pytest.raises(UnsupportedError, match="edited"):
             zrt.edit(models.parsed(MODEL), options(memory_limit=MIB))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_adds_no_thread(script: Callable[..., Any]) -> None:
+    script("bounded_memory.py", "no_thread")
 
 
 @pytest.mark.parametrize("step", ["environment_bounds_its_sessions", "variables", "bad_variable", "drop_in"])

@@ -274,10 +274,7 @@ class _Bound:
     def _bound(is_output: bool, name: str, code: Any) -> bool:
         """Whether the memory was bound; False where it does not suit. Raises for a failure."""
         if code and code != status.MISALIGNED:
-            error = status.to_error(code, "IoBinding")
-            if code == status.BUSY:
-                raise error
-            raise status.about(f"{'output' if is_output else 'input'} {name!r}", error)
+            raise status.about(f"{'output' if is_output else 'input'} {name!r}", status.to_error(code, "IoBinding"))
         return not code
 
     def require_complete(self) -> None:

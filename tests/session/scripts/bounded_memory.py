@@ -50,6 +50,14 @@ def environment_bounds_its_sessions():
     assert session(use_env_allocators=True).allocator().stats().bytes_limit != 1 << 30
 
 
+def no_thread():
+    session()
+    before = os.listdir("/proc/self/task")
+    bounded = session(memory="bounded")
+    bounded.run(feeds(8))
+    assert os.listdir("/proc/self/task") == before
+
+
 def variables():
     os.environ |= {"ZRT_MEMORY": "bounded", "ZRT_MEMORY_LIMIT": "1GiB"}
     assert session().allocator().stats().bytes_limit == 1 << 30
