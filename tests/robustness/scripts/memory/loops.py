@@ -28,6 +28,7 @@ def bind():
 def record():
     with recorded.record(10):
         recorded.run(FEEDS)
+        lane(recorded).run()
 
 
 same, recorded = session(), session()
