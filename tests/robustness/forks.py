@@ -27,6 +27,10 @@ bound = one.binding()
 bound.bind_input("image", images["image"])
 bound.bind_output("logits")
 rebound = one.lane({"image": (4, 1, 28, 28)}, rebind_inputs=True)
+# A session of several providers is synchronized in each run.
+providers = [name for name in ("AzureExecutionProvider", "CPUExecutionProvider") if name in zrt.available_providers()]
+several = zrt.Session(many, zrt.SessionOptions(intra_op_num_threads=threads), providers)
+synchronized = several.lane({"image": (4, 1, 28, 28)})
 decoding = zrt.Session(decoder(), zrt.SessionOptions(intra_op_num_threads=threads, log_severity_level="ERROR"))
 carrying = decoding.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoding, 8))
 carrying.run()
@@ -68,6 +72,7 @@ def refused():
         "prepared, with options": lambda: prepared.run(run_options),
         "lane": lambda: one.lane({"image": (1, 1, 28, 28)}),
         "lane of before": made.run,
+        "lane of before, synchronized": synchronized.run,
         "lane of before, with options": lambda: made.run_with(run_options),
         "lane of before, bound again": lambda: rebound.run(),
         "lane of before, with a state": carrying.run,
