@@ -86,11 +86,12 @@ class Form(IntEnum):
 class BoundOutputs:
     """Reads the values that are bound as outputs, in the order of binding.
 
-    `outputs` has for each its description and what is bound: a value, or the memory on which ORT allocates it. The
-    results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the memory of an input.
+    `outputs` has for each its description and what is bound: a value, or the memory on which ORT allocates it; `reads`
+    counts the latter. The results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the
+    memory of an input.
     """
 
-    __slots__ = ("_binding", "_forms", "_inputs", "_keepers", "_outputs", "_own", "_places", "_read_here", "_unread")
+    __slots__ = ("_binding", "_forms", "_inputs", "_keepers", "_outputs", "_own", "_places", "_unread", "reads")
 
     def __init__(
         self,
@@ -108,9 +109,8 @@ class BoundOutputs:
         self._keepers = keepers
         # ORT reports a memory location for tensors only.
         self._places = [place if isinstance(place, MemoryInfo) else CPU for _, place in outputs]
-        self._read_here = [index for index, (_, place) in enumerate(outputs) if place is not None]
+        self.reads = sum(place is not None for _, place in outputs)
         self._own = [info.name not in inputs for info, _ in outputs]
-
         self._outputs = outputs
         self._inputs = frozenset(inputs)
         self._unread = unread
@@ -136,7 +136,8 @@ class BoundOutputs:
     def view(self, index: int, block: Handle) -> Any:
         """The view of one output. It claims the ``zrt_lane`` of `block` itself, where another thread may hold it."""
         results: list[Any] = [None] * len(self._places)
-        code = lib.zrt_lane_read(block.reference, 0, self._allocated(Form.VIEWS).pointer, index, id(results))
+        allocated = self._allocated(Form.VIEWS)
+        code = lib.zrt_lane_read(block.reference, 0, allocated.pointer, index, id(results))
         if code and code != status.VALUES:
             raise status.to_error(code, "Lane")
         return self._object(index, results[index])
@@ -144,17 +145,18 @@ class BoundOutputs:
     def read(self, binding: Any, form: Form) -> list[Any]:
         """The bound values in one of the forms; no run can use the binding meanwhile."""
         results: list[Any] = [None] * len(self._places)
-        if self._read_here:
-            code = lib.zrt_bound_read(binding.pointer, self._allocated(form).pointer, lib.ZRT_EVERY, id(results))
-            self._settle(code, results)
+        if self.reads:
+            allocated = self._allocated(form)
+            self._settle(lib.zrt_bound_read(binding.pointer, allocated.pointer, lib.ZRT_EVERY, id(results)), results)
         return results
 
-    def read_at(self, block: Handle, version: int, form: Form) -> list[Any] | None:
-        """`read` of a ``zrt_lane``, which it claims itself; None where that has another version by now."""
+    def read_at(self, block: Handle, version: int, form: Form) -> list[Any]:
+        """`read` of a ``zrt_lane``, which it claims itself; nothing where that has another version by now."""
         results: list[Any] = [None] * len(self._places)
-        code = lib.zrt_lane_read(block.reference, version, self._allocated(form).pointer, lib.ZRT_EVERY, id(results))
+        allocated = self._allocated(form)
+        code = lib.zrt_lane_read(block.reference, version, allocated.pointer, lib.ZRT_EVERY, id(results))
         if code == status.INCOMPLETE:
-            return None
+            return []
         self._settle(code, results)
         return results
 

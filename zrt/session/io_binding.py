@@ -338,14 +338,17 @@ class _Bound:
         """The bound outputs that exist."""
         if self.reader is not None:
             version, names, reader = self.reader
-            objects = reader.read_at(self.block, version, form)
-            if objects is not None and not any(each is None for each in objects):
-                return dict(zip(names, objects, strict=True))
-        anew: dict[str, Any] = self.claimed(self._read_anew, form)
-        return anew
+            if reader.reads == len(names):
+                objects = reader.read_at(self.block, version, form)
+                if objects and not any(each is None for each in objects):
+                    return dict(zip(names, objects, strict=True))
+        claimed: dict[str, Any] = self.claimed(self._read_claimed, form)
+        return claimed
 
-    def _read_anew(self, form: Form) -> dict[str, Any]:
-        self.reader = self.block.pointer.version, tuple(self.outputs), self._new_reader()
+    def _read_claimed(self, form: Form) -> dict[str, Any]:
+        version = self.block.pointer.version
+        if self.reader is None or self.reader[0] != version:
+            self.reader = version, tuple(self.outputs), self._new_reader()
         objects = self.reader[2].read(self.binding, form)
         named: dict[str, Any] = {}
         for (name, entry), each in zip(self.outputs.items(), objects, strict=True):
