@@ -2,8 +2,8 @@
 
 Each request has other memory than the one before, as in a server: at addresses (`bind_input`, `bind_output`), or
 arrays (`bind_cpu_input`) with outputs that ONNX Runtime makes, which are read or copied. The binding stays, or each
-request has a new one. The inputs are those of BERT, and those of decoders of
-12 and 24 layers with their caches; the models compute next to nothing, so that the calls decide.
+request has a new one. The inputs are those of BERT, and those of decoders of 12 and 24 layers with their caches; the
+models compute next to nothing, so that the calls decide.
 """
 
 from __future__ import annotations
