@@ -109,7 +109,7 @@ class BoundOutputs:
         self._keepers = keepers
         # ORT reports a memory location for tensors only.
         self._places = [place if isinstance(place, MemoryInfo) else CPU for _, place in outputs]
-        self.reads = sum(place is not None for _, place in outputs)
+        self.reads: int = sum(place is not None for _, place in outputs)
         self._own = [info.name not in inputs for info, _ in outputs]
         self._outputs = outputs
         self._inputs = frozenset(inputs)
