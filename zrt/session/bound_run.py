@@ -73,7 +73,7 @@ def run_limited(
 
 
 class Form(IntEnum):
-    """What bound outputs are read as."""
+    """The objects as which bound outputs are read."""
 
     VALUES = 0
     """Values alone."""

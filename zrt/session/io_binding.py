@@ -116,7 +116,7 @@ class _Ports:
         # The ports to which memory is bound without a `Value`: nothing is on a device or needs one later.
         self.direct_inputs = frozenset() if valued else frozenset(plain - self.outputs.keys())
         self.direct_outputs = frozenset() if valued else frozenset(self.outputs.keys() - self.inputs.keys())
-        # What stands for outputs that ORT makes on the host: in each run, and once for all.
+        # The entries for outputs that ORT makes on the host: in each run, and once for all.
         self.on_host = tuple(_OnMemory.of(CPU, lasting) for lasting in (False, True))
         # Where all outputs are plain, by the names of those that ORT makes, or None for others.
         self.readers: dict[tuple[str | None, ...], BoundOutputs] = {}
