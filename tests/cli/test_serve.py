@@ -1,3 +1,4 @@
+import http.client
 import json
 import multiprocessing
 import os
@@ -8,6 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -37,6 +39,10 @@ MANY_STEPS = {
 }
 
 
+# A worker counts an answer after it has sent it, while the other one may already tell the counts; this one comes last.
+LAST_COUNT = 'zrt_request_seconds_count{model="digits",status="200",version="1"}'
+
+
 def slow_model(folder: Path) -> Path:
     """A model that takes a second for `MANY_STEPS`."""
     path = folder / "loop.onnx"
@@ -46,7 +52,7 @@ def slow_model(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed() -> None:
-    for package in ("starlette", "uvicorn", "prometheus_client"):
+    for package in ("starlette", "uvicorn", "httptools", "prometheus_client"):
         pytest.importorskip(package, reason=f"{package} is not installed: pip install --group serving")
 
 
@@ -278,6 +284,43 @@ def test_sigterm_answers_the_requests_in_progress(start, tmp_path, workers):
     assert process.wait(60) == 0
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sigterm_under_load_loses_no_request_that_was_taken(start, workers):
+    """A client that waits for "100 Continue" before it sends the body knows that the server has taken its request."""
+    process, document = start("--workers", workers)
+    body = json.dumps(DIGITS).encode()
+    head = b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+
+    def ask_until_the_end() -> list[int]:
+        statuses = []
+        # The connection is refused, closed or reset when the server takes no further request.
+        with suppress(ConnectionError):
+            while True:
+                with connected(document["address"]) as connection:
+                    open_still = True
+                    while open_still:
+                        connection.sendall(head % len(body))
+                        if connection.recv(1 << 16) != b"HTTP/1.1 100 Continue\r\n\r\n":
+                            break
+                        statuses.append(0)
+                        connection.sendall(body)
+                        answer = http.client.HTTPResponse(connection, method="POST")
+                        answer.begin()
+                        assert json.loads(answer.read())["outputs"]
+                        statuses[-1] = answer.status
+                        open_still = not answer.will_close
+        return statuses
+
+    with ThreadPoolExecutor(16) as pool:
+        clients = [pool.submit(ask_until_the_end) for _ in range(16)]
+        while metrics(document["address"]).get(LAST_COUNT, 0) < 300:
+            time.sleep(0.01)
+        assert end(process, signal.SIGTERM) == (0, "")
+        statuses = [status for client in clients for status in client.result()]
+    assert len(statuses) >= 300
+    assert set(statuses) == {200}
+
+
 def test_models_have_names_and_versions(start, saved, installed):
     digits = Path(sys.modules["zrt"].__file__ or "").parent / "models" / "digits.onnx"
     copy = saved(digits.read_bytes(), "copy.onnx")
@@ -347,11 +390,14 @@ def test_wrong_use_is_a_complaint(installed, complaint, arguments, status, words
 
 def test_port_in_use_is_a_complaint(classifier, complaint):
     port = classifier.rpartition(":")[2]
+    before = threading.enumerate()
     assert port in complaint("serve", "--port", port, status=1)
+    assert threading.enumerate() == before
 
 
-def test_missing_package_is_a_complaint(complaint, missing):
-    missing("uvicorn")
+@pytest.mark.parametrize("package", ["uvicorn", "httptools"])
+def test_missing_package_is_a_complaint(complaint, missing, package):
+    missing(package)
     assert install_line("serve") in complaint("serve", status=1)
 
 
@@ -377,10 +423,6 @@ def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed, saved):
 def test_defaults_are_those_of_the_application():
     arguments = make_parser().parse_args(["serve"])
     assert [arguments.max_batch, arguments.max_wait, arguments.lanes, arguments.timeout] == [None] * 4
-
-
-# A worker counts an answer after it has sent it, while the other one may already tell the counts; this one comes last.
-LAST_COUNT = 'zrt_request_seconds_count{model="digits",status="200",version="1"}'
 
 
 def _fail_after_a_signal(folder: Path) -> None:

@@ -117,7 +117,7 @@ class Server(Client):
 @pytest.fixture
 def serve(eventually: Callable[..., None]) -> Iterator[Callable[..., Server]]:
     """Serves models: `serve({"name": session}, max_batch=4)`."""
-    for package in ("starlette", "uvicorn", "prometheus_client"):
+    for package in ("starlette", "uvicorn", "httptools", "prometheus_client"):
         pytest.importorskip(package, reason=f"{package} is not installed: pip install --group serving")
     running: list[Server] = []
 

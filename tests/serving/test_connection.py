@@ -1,6 +1,7 @@
 """`Connection`: clients that do not go on with a request, or do not take the answer."""
 
 import json
+import re
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -80,6 +81,54 @@ def test_client_that_takes_no_answer_is_given_up(
             while part := client.recv(1 << 20):
                 answer += len(part)
     assert answer < len(data)
+
+
+# A second request, which a body may hide from a proxy, or a proxy from the server.
+HIDDEN = b"GET /v2/models/m/ready HTTP/1.1\r\nHost: x\r\n\r\n"
+# The ends of a head about whose body two readers can think differently.
+UNCLEAR = {
+    "length and chunks": b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks and length": b"Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n0\r\n\r\n",
+    "two lengths": b"Content-Length: 0\r\nContent-Length: %d\r\n\r\n",
+    "two lengths in one line": b"Content-Length: 0, %d\r\n\r\n",
+    "length with a sign": b"Content-Length: +%d\r\n\r\n",
+    "negative length": b"Content-Length: -%d\r\n\r\n",
+    "length in base 16": b"Content-Length: 0x%x\r\n\r\n",
+    "length beyond 64 bits": b"Content-Length: 99999999999999999999%d\r\n\r\n",
+    "space before the colon": b"Content-Length : %d\r\n\r\n",
+    "unknown coding": b"Transfer-Encoding: xchunked\r\nX: %d\r\n\r\n",
+    "coding after chunks": b"Transfer-Encoding: chunked, identity\r\nX: %d\r\n\r\n0\r\n\r\n",
+    "two codings": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\nX: %d\r\n\r\n0\r\n\r\n",
+    "control character before the coding": b"X: %d\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+    "end of a line without its second half": b"X: a\rContent-Length: %d\r\n\r\n",
+    "zero byte": b"X: a\0\r\nContent-Length: %d\r\n\r\n",
+    "chunk without a size": b"Transfer-Encoding: chunked\r\nX: %d\r\n\r\nzz\r\n",
+    "chunk of a negative size": b"Transfer-Encoding: chunked\r\nX: %d\r\n\r\n-1\r\n",
+    "chunk beyond 64 bits": b"Transfer-Encoding: chunked\r\nX: %d\r\n\r\nfffffffffffffffff\r\n",
+    "chunk longer than its size": b"Transfer-Encoding: chunked\r\nX: %d\r\n\r\n1\r\naa0\r\n\r\n",
+}
+
+
+def test_request_with_an_unclear_end_is_refused_and_nothing_after_it_is_read(
+    serve: Callable[..., Server], double: zrt.Session
+) -> None:
+    server = serve({"m": double})
+    answers = {}
+    for case, rest in UNCLEAR.items():
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n" + rest % len(HIDDEN) + HIDDEN)
+            answer = b""
+            # The server closes the connection; a client that sent more than was read may see a reset.
+            with suppress(ConnectionResetError):
+                while part := client.recv(1 << 16):
+                    answer += part
+        answers[case] = re.findall(rb"HTTP/1.1 (\d+)", answer), b'"ready"' in answer
+    assert answers == dict.fromkeys(UNCLEAR, ([b"400"], False))
+    # A request that is clear, and the one after it.
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        client.sendall(HIDDEN + HIDDEN.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+        answer = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"200"]
 
 
 class Loop:

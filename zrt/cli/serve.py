@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,29 +35,33 @@ def run(arguments: argparse.Namespace) -> int:
     installation.require("uvicorn", "serve", "zrt serve")
     if arguments.ray is not None:
         return serve_ray.run(arguments, make_application(arguments))
+    installation.require("httptools", "serve", "zrt serve")
     from zrt.serving import server
 
     several = (arguments.workers or 1) > 1
     # Each of several workers makes an application of its own. This one only finds mistakes in the command line.
-    served = make_application(arguments, load=not several)
-    if not several:
-        served.load()
-    host, port = HOST if arguments.host is None else arguments.host, PORT if arguments.port is None else arguments.port
-    try:
-        listening = server.listen(host, port)
-    except (OSError, UnicodeError) as error:
-        raise common.CommandError(f"{host}, port {port}: {error}") from None
-    host, port = listening.getsockname()[:2]
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    with closing(make_application(arguments, load=not several)) as served:
+        if not several:
+            served.load()
+        host = HOST if arguments.host is None else arguments.host
+        port = PORT if arguments.port is None else arguments.port
+        try:
+            listening = server.listen(host, port)
+        except (OSError, UnicodeError) as error:
+            raise common.CommandError(f"{host}, port {port}: {error}") from None
+        host, port = listening.getsockname()[:2]
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
-    def started() -> None:
-        if arguments.json:
-            common.print_json({"address": address, "models": list(served.models)})
-        else:
-            print(f"zrt serves {', '.join(served.models)} at {address}/v2")
-        sys.stdout.flush()
+        def started() -> None:
+            if arguments.json:
+                common.print_json({"address": address, "models": list(served.models)})
+            else:
+                print(f"zrt serves {', '.join(served.models)} at {address}/v2")
+            sys.stdout.flush()
 
-    if several:
+        if not several:
+            server.serve(served, listening, arguments.grace, arguments.access_log, started)
+            return 0
         from zrt.serving import workers
 
         # Only a function with data travels to other processes.
@@ -72,11 +77,6 @@ def run(arguments: argparse.Namespace) -> int:
             )
         except workers.StartError as error:
             raise common.CommandError(str(error)) from None
-        return 0
-    try:
-        server.serve(served, listening, arguments.grace, arguments.access_log, started)
-    finally:
-        served.close()
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import signal
 import socket
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 
 from zrt.serving.asgi import Application
+from zrt.serving.connection import Connection
 
 BACKLOG = 2048
 
@@ -49,7 +49,7 @@ def configuration(
     log["handlers"]["access"]["stream"] = "ext://sys.stderr"
     return uvicorn.Config(
         application,
-        http=_http(),
+        http=Connection,
         ws="none",
         lifespan="on",
         log_config=log,
@@ -61,15 +61,6 @@ def configuration(
         proxy_headers=False,
         **options,
     )
-
-
-def _http() -> Any:
-    """The reader of HTTP: httptools with a limit for heads; h11, which comes with uvicorn, has one of its own."""
-    if importlib.util.find_spec("httptools") is None:
-        return "h11"
-    from zrt.serving.connection import Connection
-
-    return Connection
 
 
 def serve(
