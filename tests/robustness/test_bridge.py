@@ -21,7 +21,7 @@ def test_process_ends_during_runs(child: Child, threads: int, holders: Sequence[
 
 # The first line of each script says what it does.
 @both
-@pytest.mark.parametrize("script", ["daemons", "fork", "fork_in_loop", "dropped", "closed"])
+@pytest.mark.parametrize("script", ["daemons", "fork", "fork_in_loop", "dropped"])
 def test_runs_survive(child: Child, threads: int, script: str) -> None:
     child(f"bridge/{script}.py", arguments=[threads])
 

@@ -5,7 +5,6 @@ The tests do not depend on timing: threads wait for each other, and races are re
 
 import gc
 import sys
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -191,47 +190,6 @@ def test_object_closed_by_another_thread(kind: str) -> None:
     counts = race(using, using, using, current.close, turns=200, errors=(ClosedError, BusyError, ArgumentError))
     assert counts[3] == 200
     same(one.run(FEEDS)[0], SUM)
-
-
-def test_every_other_use_of_a_lane_that_runs_is_refused() -> None:
-    a_lane, options, terminated = counting().lane(outputs=zrt.LaneMemory.left()), zrt.RunOptions(), threading.Event()
-    a_lane.inputs["turns"][...] = 2**62
-
-    def run() -> None:
-        while not terminated.is_set():
-            try:
-                a_lane.run_with(options)
-            except BusyError:
-                # The other thread was using the lane.
-                continue
-            except TerminatedError:
-                terminated.set()
-
-    def refused(use: Any) -> bool:
-        try:
-            use()
-        except BusyError:
-            return True
-        return False
-
-    def use() -> None:
-        while not refused(a_lane.audit):
-            pass
-        try:
-            for use in (
-                a_lane.run,
-                lambda: a_lane.run_with(zrt.RunOptions()),
-                lambda: a_lane.prime(3),
-                a_lane.audit,
-                lambda: a_lane.outputs["end"],
-                a_lane.run_with_allocator_stats,
-            ):
-                assert refused(use)
-        finally:
-            options.terminate()
-
-    in_threads(run, use)
-    assert terminated.is_set()
 
 
 def test_lane_used_in_eight_threads_is_whole_or_refused() -> None:

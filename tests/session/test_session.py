@@ -396,17 +396,6 @@ class TestThreads:
                 for size, job in enumerate(jobs, 1):
                     assert [array.tolist() for array in job.result()] == [[-1] * size, [1] * size]
 
-    def test_other_threads_continue_during_a_run(self, loop, background, endless):
-        options = zrt.RunOptions()
-        job = background(lambda: loop.run(endless, options=options))
-        # A run holds neither the GIL nor a lock of the session.
-        for _ in range(5):
-            assert loop.run({"n": np.array(2), "x": np.ones(4, np.float32)})[0].tolist() == [4] * 4
-        assert job.running
-        options.terminate()
-        with pytest.raises(zrt.errors.TerminatedError):
-            job.result()
-
 
 class TestInfer:
     def test_infer_loads_and_runs(self, build):
