@@ -121,12 +121,12 @@ if TYPE_CHECKING:
     from zrt.types import LogSeverity as LogSeverity
     from zrt.types import SparseFormat as SparseFormat
     from zrt.types import ValueKind as ValueKind
-    from zrt.values import SparseTensor as SparseTensor
-    from zrt.values import Value as Value
     from zrt.values.copy import copy as copy
     from zrt.values.copy import copy_all as copy_all
     from zrt.values.model_metadata import ModelMetadata as ModelMetadata
+    from zrt.values.sparse import SparseTensor as SparseTensor
     from zrt.values.type_info import ValueInfo as ValueInfo
+    from zrt.values.value import Value as Value
 
 installation.warn_of_other()
 
@@ -201,10 +201,11 @@ _NAMES = {
     "session.session": ("infer", "Session"),
     "session.spec": ("SessionSpec",),
     "types": ("ElementType", "ExecutionMode", "GraphOptimizationLevel", "LogSeverity", "SparseFormat", "ValueKind"),
-    "values": ("SparseTensor", "Value"),
     "values.copy": ("copy", "copy_all"),
     "values.model_metadata": ("ModelMetadata",),
+    "values.sparse": ("SparseTensor",),
     "values.type_info": ("ValueInfo",),
+    "values.value": ("Value",),
 }
 _MODULES = ("custom_ops", "errors", "graph", "providers", "typing")
 # The names with which programs load models.

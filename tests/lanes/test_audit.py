@@ -89,7 +89,7 @@ class TestOfALane:
         """The audit compares addresses: here the output is bound to other memory through the C API."""
         from zrt._native import status
         from zrt._native.library import api
-        from zrt.values import Value
+        from zrt.values.value import Value
 
         lane = Session(models.add()).lane()
         elsewhere = Value.allocate((4,), np.float32)

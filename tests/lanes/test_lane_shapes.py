@@ -16,7 +16,7 @@ from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import DEPENDS_ON_DATA, NOT_TRIED, ON_DEVICE
 from zrt.memory.buffers import Buffer
 from zrt.types import ElementType
-from zrt.values import Value
+from zrt.values.value import Value
 
 
 def outputs(session: Session, shapes=None, output_shapes=None, **options) -> dict[str, tuple[int, ...] | str]:

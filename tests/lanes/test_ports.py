@@ -13,7 +13,7 @@ from zrt import BufferPolicy, LaneMemory, MemoryInfo, Session
 from zrt.errors import AllocationError, LockError
 from zrt.memory.allocators import CPU
 from zrt.types import ElementType
-from zrt.values import Value
+from zrt.values.value import Value
 
 
 @pytest.fixture(scope="module")

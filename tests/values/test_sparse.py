@@ -14,7 +14,7 @@ from tests.support import models
 from zrt._common.installation import install_line
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, SparseFormat, ValueKind
-from zrt.values import SparseTensor
+from zrt.values.sparse import SparseTensor
 
 X = np.ones(1, np.float32)
 KINDS = [

@@ -11,7 +11,7 @@ import zrt
 from tests.support.arrays import Tracked, f32
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, ValueKind, nbytes, pack
-from zrt.values import as_value
+from zrt.values.value import as_value
 
 PLAIN = [kind for kind in ElementType if kind.bits and not kind.packed and not kind.refused]
 PACKED = [kind for kind in ElementType if kind.packed]

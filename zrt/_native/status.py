@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from zrt._native import callback_errors, ffi, lib, ort_messages
@@ -13,6 +15,7 @@ from zrt.errors import (
     BusyError,
     Error,
     ForkedError,
+    OrtError,
     TerminatedError,
     TimeoutError,
 )
@@ -91,6 +94,20 @@ def about(subject: str, error: Error, remedy: str = "") -> Error:
     # The attributes that are not in the message: the code, ORT's own words.
     named.__dict__.update(error.__dict__)
     return named
+
+
+@contextmanager
+def named(subject: str, kind: type[Error] | None = None) -> Iterator[None]:
+    """Puts the subject in front of the message of an `Error` in the ``with``; `kind` is its class, in place of its own.
+
+    With a `kind` errors that are neither an `OrtError` nor of that class stay as they are.
+    """
+    try:
+        yield
+    except Error as error:
+        if kind is not None and not isinstance(error, (OrtError, kind)):
+            raise
+        raise (about(subject, error) if kind is None else kind(f"{subject}: {error}")) from error
 
 
 def make(function: Any, kind: str, *arguments: Any) -> Any:

@@ -17,9 +17,9 @@ from zrt.lanes import samples
 from zrt.session import feeds
 from zrt.session.session import Session
 from zrt.types import ElementType
-from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, type_name
+from zrt.values.value import Value
 
 BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 

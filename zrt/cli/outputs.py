@@ -8,8 +8,9 @@ import numpy as np
 
 from zrt.session.call import Result
 from zrt.types import ElementType
-from zrt.values import SparseTensor, Value
+from zrt.values.sparse import SparseTensor
 from zrt.values.type_info import type_name
+from zrt.values.value import Value
 
 MOST_CLASSES: Final = 100_000
 TOP: Final = 5

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from threading import get_ident
-from typing import Any
+from typing import Any, ClassVar
 from weakref import ref
 
 import numpy as np
@@ -29,16 +28,22 @@ class CallScoped:
     """A pointer that ONNX Runtime passes to a callback: valid during that call, in the call's own threads.
 
     Other threads are refused: one of them could still use the pointer when the call ends and ONNX Runtime frees it.
+    When it ends, no array that it has handed out may still point to ORT's memory, which ORT then reuses.
     """
 
-    __slots__ = ("_pointer", "_threads")
+    __slots__ = ("_arrays", "_pointer", "_threads")
 
+    _call: ClassVar[str]
+    """The callback's name."""
+    _arrays: list[tuple[tuple[str, int], ref[Any], ref[Array]]]
+    """For each array: its kind and index, and weak references to its memory and to itself."""
     _pointer: Any
     _threads: set[int]
 
     def _begin(self, pointer: Any) -> None:
         self._pointer = pointer
         self._threads = {get_ident()}
+        self._arrays = []
 
     def _opened(self) -> Any:
         pointer = self._pointer
@@ -48,20 +53,7 @@ class CallScoped:
             raise BusyError(f"this {type(self).__name__} belongs to the thread of its call")
         return pointer
 
-
-class CallViews:
-    """The arrays over ORT's memory that a call has handed out.
-
-    When the call ends, none of them may still point to that memory, which ORT then reuses.
-    """
-
-    __slots__ = ("_arrays",)
-
-    def __init__(self) -> None:
-        # For each array: its kind and index, and weak references to its memory and to itself.
-        self._arrays: list[tuple[tuple[str, int], ref[Any], ref[Array]]] = []
-
-    def add(
+    def _lend(
         self,
         role: str,
         index: int,
@@ -82,14 +74,34 @@ class CallViews:
         self._arrays.append(((role, index), ref(memory), ref(array)))
         return array
 
-    def end(self) -> list[tuple[str, int]]:
-        """Ends the call: waits briefly for the views to be released, then revokes them all; returns those kept."""
+    def _finish(self) -> None:
+        """Ends a call that succeeded."""
+        kept = self._end()
+        if kept is not None:
+            raise kept
+
+    def _abandon(self, error: BaseException) -> None:
+        """Ends a call that raised `error`: the views in it become copies, and a note names those kept elsewhere."""
+        self._pointer = None
+        self._detach(error)
+        kept = self._end()
+        if kept is not None:
+            # The exception's class may have overridden anything.
+            with suppress(Exception):
+                BaseException.add_note(error, str(kept))
+
+    def _end(self) -> ArgumentError | None:
+        """Waits briefly for the views to be released, then revokes them all; returns the error about those kept.
+
+        An array that is still referenced becomes a copy. Slices and other objects over its memory cannot be found and
+        still have its address, so every array that was kept is reported.
+        """
+        self._pointer = None
         for _, memory, _ in self._arrays:
             if memory() is not None:
                 break
         else:
-            self._arrays = []
-            return []
+            return None
         for patience in PATIENCE:
             if patience:
                 time.sleep(patience)
@@ -98,32 +110,24 @@ class CallViews:
                 gc.collect()
             if all(memory() is None for _, memory, _ in self._arrays):
                 break
-        return self.revoke()
-
-    def revoke(self) -> list[tuple[str, int]]:
-        """Revokes all arrays at once and returns the kind and index of those still in use.
-
-        An array that is still referenced becomes a copy. Slices and other objects over its memory cannot be found and
-        still have its address, so every array that was kept is reported.
-        """
         kept = []
         while self._arrays:
             place, memory, whole = self._arrays.pop()
             array = whole()
             if array is not None or memory() is not None:
-                kept.append(place)
+                kept.append(self._named(*place))
             if array is not None:
                 _own(array)
-        return kept
+        if not kept:
+            return None
+        return ArgumentError(
+            f"{', '.join(kept)}: an array, or a view of it, was kept after {self._call} ended, and its memory is valid "
+            "only during the call: keep a copy"
+        )
 
-    def abandon(self, error: BaseException, names: Callable[[str, int], str], call: str) -> None:
-        """Ends a call that raised `error`: the views in it become copies, and a note names those kept elsewhere."""
-        self._detach(error)
-        kept = self.end()
-        if kept:
-            # The exception's class may have overridden anything.
-            with suppress(Exception):
-                BaseException.add_note(error, str(kept_after([names(*each) for each in kept], call)))
+    def _named(self, role: str, index: int) -> str:
+        """An array's name in messages."""
+        raise NotImplementedError
 
     def _detach(self, error: BaseException) -> None:
         """Makes copies of the views that an exception and those before it refer to, also in containers."""
@@ -164,11 +168,3 @@ def _own(array: Array) -> None:
 def _read_only(memory: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> Array:
     # The memoryview is read-only too, so that `setflags` cannot make the array writeable.
     return np.frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)
-
-
-def kept_after(names: list[str], call: str) -> ArgumentError:
-    """The error for arrays that were kept after their call."""
-    return ArgumentError(
-        f"{', '.join(names)}: an array, or a view of it, was kept after {call} ended, and its memory is valid only "
-        "during the call: keep a copy"
-    )

@@ -16,9 +16,9 @@ from zrt._native.callback_errors import Carrier, callback
 from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.custom_ops.call_scoped import CallScoped, CallViews, kept_after
+from zrt.custom_ops.call_scoped import CallScoped
 from zrt.custom_ops.info import KernelInfo, OpLogger, allocator_of
-from zrt.errors import ArgumentError, Error, OrtError, OutOfRangeError, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, Error, OutOfRangeError, ShapeError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.types import ElementType, as_shape
 from zrt.values import strings
@@ -81,8 +81,9 @@ class KernelContext(CallScoped):
         "_outputs",
         "_tensors",
         "_texts",
-        "_views",
     )
+
+    _call = "compute"
 
     def __init__(self, kernel: Kernel, pointer: Any, tensors: Any, input_count: int, output_count: int) -> None:
         self._begin(pointer)
@@ -91,7 +92,6 @@ class KernelContext(CallScoped):
         self._input_count = input_count
         self._output_count = output_count
         self._inputs: tuple[Any, ...] | None = None
-        self._views = CallViews()
         self._lock = threading.RLock()
         # The indices of the outputs made so far, and for string outputs their value and array of `str`.
         self._outputs: list[int] = []
@@ -202,7 +202,7 @@ class KernelContext(CallScoped):
                 return DeviceTensor(address_of(tensor.data), shape, ElementType(code), memory)
         if code == STRING:
             return self._strings(role, index, shape)
-        return self._views.add(role, index, tensor.data, tensor.count, shape, code, writeable)
+        return self._lend(role, index, tensor.data, tensor.count, shape, code, writeable)
 
     def _value(self, role: str, index: int, shape: tuple[int, ...]) -> Any:
         table = api()
@@ -276,10 +276,8 @@ class KernelContext(CallScoped):
         """
         pointer = self._opened()
         ints = integer(version, "version"), integer(number, "number")
-        try:
+        with status.named(f"resource {number}", UnsupportedError):
             return address_of(status.fetch(api().KernelContext_GetResource, "void *", pointer, *ints))
-        except OrtError as error:
-            raise UnsupportedError(f"resource {number}: {error}") from error
 
     def _finish(self) -> None:
         """Ends a successful call: checks that every output was made, and revokes the arrays."""
@@ -292,17 +290,14 @@ class KernelContext(CallScoped):
                 name = f"output {self.info.output_names[index]!r}"
                 strings.write(value, strings.array_of(array, name), name)
             self._texts = None
-        self._pointer = None
         self._inputs = None
-        kept = self._views.end()
-        if kept:
-            raise kept_after([self._named(*each) for each in kept], "compute")
+        kept = self._end()
+        if kept is not None:
+            raise kept
 
     def _abandon(self, error: BaseException) -> None:
-        """Ends a call that raised."""
-        self._pointer = None
         self._inputs = None
-        self._views.abandon(error, self._named, "compute")
+        super()._abandon(error)
 
     def _named(self, role: str, index: int) -> str:
         names = self.info.input_names if role == "input" else self.info.output_names

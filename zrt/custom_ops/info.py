@@ -14,13 +14,14 @@ from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, buffer_at, new_array, numbers, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.custom_ops.call_scoped import CallScoped, CallViews, kept_after
+from zrt.custom_ops.call_scoped import CallScoped
 from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
-from zrt.errors import ArgumentError, FailError, OrtError, OutOfRangeError, UnsupportedError
+from zrt.errors import ArgumentError, FailError, OutOfRangeError, UnsupportedError
 from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, free, read_pairs
 from zrt.types import ElementType, LogSeverity, MemType
-from zrt.values import Value, strings
+from zrt.values import strings
 from zrt.values.type_info import ValueInfo, read_type
+from zrt.values.value import Value
 
 
 def _array(function: Any, ctype: str, *arguments: Any) -> tuple[Any, int]:
@@ -155,7 +156,6 @@ class KernelInfo(CallScoped):
 
     __slots__ = (
         "_standards",
-        "_views",
         "attributes",
         "domain",
         "input_names",
@@ -167,6 +167,7 @@ class KernelInfo(CallScoped):
         "since_version",
     )
 
+    _call = "create"
     node_name: str
     """The node's name in the model."""
     op_type: str
@@ -189,7 +190,6 @@ class KernelInfo(CallScoped):
     def __init__(self, info: Any, declared: Mapping[str, Attribute], least_inputs: int, least_outputs: int) -> None:
         table = api()
         self._begin(info)
-        self._views = CallViews()
         # The standard operators made for this kernel (invoke.py), released with it.
         self._standards: list[Handle] = []
         self.node_name = _text(table.KernelInfo_GetNodeName, info)
@@ -235,7 +235,7 @@ class KernelInfo(CallScoped):
         shape = numbers(tensor.shape, tensor.rank)
         if tensor.element_type == ElementType.STRING:
             return strings.read(Handle.borrow(value), shape)
-        return self._views.add("input", number, tensor.data, tensor.count, shape, tensor.element_type, False)
+        return self._lend("input", number, tensor.data, tensor.count, shape, tensor.element_type, False)
 
     @property
     def config_entries(self) -> dict[str, str]:
@@ -257,17 +257,8 @@ class KernelInfo(CallScoped):
         pointer = status.fetch(api().KernelInfo_GetLogger, "const OrtLogger *", self._opened())
         return OpLogger(pointer, self, self.op_type)
 
-    def _finish(self) -> None:
-        """Ends a successful `create`."""
-        self._pointer = None
-        kept = self._views.end()
-        if kept:
-            raise kept_after([self._named(*each) for each in kept], "create")
-
     def _abandon(self, error: BaseException) -> None:
-        """Ends a `create` that raised."""
-        self._pointer = None
-        self._views.abandon(error, self._named, "create")
+        super()._abandon(error)
         end_standards(self._standards)
 
     def _named(self, role: str, index: int) -> str:
@@ -276,10 +267,8 @@ class KernelInfo(CallScoped):
 
 def allocator_of(function: Any, owner: Any, memory: Any, name: str) -> Allocator:
     """The allocator that a function of the table returns to a kernel, for the memory called `name`."""
-    try:
+    with status.named(f"this kernel has no allocator for {name}", ArgumentError):
         handle = Handle.make(api().ReleaseAllocator, [], function, "OrtAllocator", owner, memory)
-    except OrtError as error:
-        raise ArgumentError(f"this kernel has no allocator for {name}: {error}") from error
     return Allocator._adopt(handle)
 
 

@@ -29,7 +29,7 @@ from zrt.errors import (
 from zrt.loading.session_options import SessionOptions
 from zrt.session.session import Session
 from zrt.types import ElementType
-from zrt.values import Value, as_value
+from zrt.values.value import Value, as_value
 
 # Added to an operator's inputs to find out whether it is variadic: no other operator accepts so many more.
 MANY = 64

@@ -23,7 +23,7 @@ from zrt.errors import Error, UnsupportedError, ZrtError
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
 from zrt.types import LogSeverity
-from zrt.values import Value
+from zrt.values.value import Value
 
 Feeds: TypeAlias = "Mapping[str, Any]"
 

@@ -20,7 +20,7 @@ from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.environment import current
 from zrt.environment.provider_libraries import Library
-from zrt.errors import ArgumentError, DTypeError, NotCopyableError, OrtError
+from zrt.errors import ArgumentError, DTypeError, NotCopyableError
 from zrt.memory.allocators import MemoryInfo, read_pairs
 from zrt.types import DeviceMemType
 
@@ -155,7 +155,7 @@ class HardwareDevice:
         handle = opened(self._pointer, "const OrtHardwareDevice", "HardwareDevice")
         table = api()
         name = text(provider, "provider")
-        try:
+        with status.named(f"provider {provider!r}", ArgumentError):
             details = Handle.make(
                 table.ReleaseDeviceEpIncompatibilityDetails,
                 [],
@@ -165,8 +165,6 @@ class HardwareDevice:
                 name,
                 handle.pointer,
             )
-        except OrtError as error:
-            raise ArgumentError(f"provider {provider!r}: {error}") from error
         notes = status.fetch(table.DeviceEpIncompatibilityDetails_GetNotes, "const char *", details.pointer)
         return Incompatibility(
             IncompatibilityReason(

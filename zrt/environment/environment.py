@@ -99,26 +99,24 @@ class Environment:
         memory_limit: int | str | None = None,
     ) -> Environment:
         global _current, _creating
-        name = text(log_id, "log_id")
-        severity = choose(LogSeverity, log_severity, "log_severity")
-        log = pools = None
-        if logger is not None:
-            log = log_sink.as_logger(logger, "logger")
+        wanted = super().__new__(cls)
+        wanted.log_id = text(log_id, "log_id").decode()
+        wanted._severity = choose(LogSeverity, log_severity, "log_severity")
+        wanted.logger = None if logger is None else log_sink.as_logger(logger, "logger")
+        wanted.threading = None
         if threading is not None:
             from zrt.environment.threading_options import ThreadingOptions
 
             if not isinstance(threading, ThreadingOptions):
                 raise wrong_type("threading", "ThreadingOptions", threading)
             # A copy: later changes to the caller's object must not change the settings that are compared.
-            pools = replace(threading)
+            wanted.threading = replace(threading)
         pairs = entries({} if config_entries is None else config_entries, "config_entries")
-        config = {key.decode(): entry.decode() for key, entry in pairs}
-        budget = cpu_budget.by_variable() if cpus is None else cpu_budget.size_of(cpus)
-        bounds = {
-            name: _or_variable(value, name, check)
-            for name, value, check in (("memory", memory, memory_bounds), ("memory_limit", memory_limit, byte_count))
-        }
-        settings = (log_id, severity, log, pools, config, bounds, budget)
+        wanted.config_entries = {key.decode(): entry.decode() for key, entry in pairs}
+        wanted.cpus = (cpu_budget.by_variable() if cpus is None else cpu_budget.size_of(cpus)) or None
+        wanted.memory = _or_variable(memory, "memory", memory_bounds)
+        wanted.memory_limit = _or_variable(memory_limit, "memory_limit", byte_count)
+        wanted._settings = (wanted.log_id, wanted._severity, *wanted._others().values())
         # Loaded before the lock is taken: a signal handler or a forked child may make the environment meanwhile.
         load_api()
         with _lock:
@@ -129,28 +127,60 @@ class Environment:
                         "this process's environment is being created: a thread factory that is called meanwhile, or "
                         "a process forked from it, cannot use it"
                     )
-                created = super().__new__(cls)
-                created.log_id = log_id
-                created.logger = log
-                created.threading = pools
-                created.config_entries = config
-                created.cpus = budget or None
-                created.memory, created.memory_limit = bounds["memory"], bounds["memory_limit"]
-                created._severity = severity
-                created._settings = settings
                 # The environment is never released: ORT's threads and values may outlive every Python object.
                 _creating = True
                 try:
-                    created.pointer, created.pools = _create(name, severity, log, pools, config, budget)
-                    _current = created
+                    wanted._create()
+                    _current = wanted
                 finally:
                     _creating = False
-            elif _current._settings != settings:
+            elif _current._settings != wanted._settings:
                 raise ArgumentError(
-                    f"this process has its environment already, as {_current!r}; "
-                    f"{log_id!r} at {severity.name}{_with(log, pools, config, bounds, budget)} cannot be a second one"
+                    f"this process has its environment already, as {_current!r}; {wanted!r} cannot be a second one"
                 )
             return _current
+
+    def _others(self) -> dict[str, object]:
+        """The settings other than the log's name and level."""
+        return {
+            name: getattr(self, name)
+            for name in ("logger", "threading", "config_entries", "memory", "memory_limit", "cpus")
+        }
+
+    def _create(self) -> None:
+        """Makes the ``OrtEnv``, and a handle that must live as long as its thread pools do."""
+        # First: it decides about the threads of the pools.
+        cpu_budget.begin(self.cpus or 0)
+        pools = None if self.threading is None else self.threading.handle()
+        pairs = write_pairs(self.config_entries, "config_entries")
+        options = ffi.new("OrtEnvCreationOptions *")
+        options.version = lib.ZRT_API_VERSION
+        options.logging_severity_level = int(self._severity)
+        options.log_id = identifier = new_array("char", self.log_id.encode())
+        options.config_entries = pairs.pointer
+        if self.logger is not None:
+            options.custom_logging_function, options.custom_logging_param = log_sink.sink(self.logger)
+        elif _calls_back:
+            options.custom_logging_function = ffi.addressof(lib, "zrt_log_call")
+        if pools is not None:
+            options.threading_options = pools.pointer
+        early_start.wait()
+        pointer = None
+        try:
+            pointer = status.make(load_api().CreateEnvWithOptions, "OrtEnv", options)
+        finally:
+            del identifier  # ORT has copied it.
+            crew = None if pools is None else pools.crew
+            if crew is not None:
+                try:
+                    crew.settle("Environment")
+                except BaseException:
+                    # ORT created the environment all the same, with threads that the factory did not make.
+                    if pointer is not None:
+                        api().ReleaseEnv(pointer)
+                    raise
+        self.pointer = pointer
+        self.pools = None if pools is None else Handle.block("char") if crew is None else crew.block
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise NotCopyableError("an Environment is its process's only one: no copy, no pickle")
@@ -265,8 +295,8 @@ class Environment:
         return provider_libraries.registered()
 
     def __repr__(self) -> str:
-        bounds = {"memory": self.memory, "memory_limit": self.memory_limit}
-        more = _with(self.logger, self.threading, self.config_entries, bounds, self.cpus)
+        given = {name: value for name, value in self._others().items() if value is not None and value != {}}
+        more = "".join(f", {name}={getattr(value, 'name', value)!r}" for name, value in given.items())
         return f"Environment(log_id={self.log_id!r}, log_severity={self.log_severity.name}{more})"
 
 
@@ -277,65 +307,6 @@ def _or_variable(value: Any, name: str, check: Callable[[Any, str], Any]) -> Any
     variable = f"ZRT_{name.upper()}"
     value = os.environ.get(variable)
     return check(value, variable) if value else None
-
-
-def _with(
-    logger: logging.Logger | None,
-    threading: ThreadingOptions | None,
-    config: dict[str, str],
-    bounds: Mapping[str, object],
-    cpus: int | None,
-) -> str:
-    """The settings other than the log's name and level, for messages."""
-    parts = "" if logger is None else f", logger={logger.name!r}"
-    parts += "" if threading is None else f", threading={threading!r}"
-    parts += f", config_entries={config!r}" if config else ""
-    parts += "".join(f", {name}={bound!r}" for name, bound in bounds.items() if bound is not None)
-    return parts + (f", cpus={cpus}" if cpus else "")
-
-
-def _create(
-    name: bytes,
-    severity: LogSeverity,
-    logger: logging.Logger | None,
-    threading: ThreadingOptions | None,
-    config: dict[str, str],
-    cpus: int,
-) -> tuple[Any, Handle | None]:
-    """The ``OrtEnv`` with these settings, and a handle that must live as long as its thread pools do."""
-    # First: it decides about the threads of the pools.
-    cpu_budget.begin(cpus)
-    pools = None if threading is None else threading.handle()
-    pairs = write_pairs(config, "config_entries")
-    options = ffi.new("OrtEnvCreationOptions *")
-    options.version = lib.ZRT_API_VERSION
-    options.logging_severity_level = int(severity)
-    options.log_id = identifier = new_array("char", name)
-    options.config_entries = pairs.pointer
-    if logger is not None:
-        options.custom_logging_function, options.custom_logging_param = log_sink.sink(logger)
-    elif _calls_back:
-        options.custom_logging_function = ffi.addressof(lib, "zrt_log_call")
-    if pools is not None:
-        options.threading_options = pools.pointer
-    early_start.wait()
-    pointer = None
-    try:
-        pointer = status.make(load_api().CreateEnvWithOptions, "OrtEnv", options)
-    finally:
-        del identifier  # ORT has copied it.
-        crew = None if pools is None else pools.crew
-        if crew is not None:
-            try:
-                crew.settle("Environment")
-            except BaseException:
-                # ORT created the environment all the same, with threads that the factory did not make.
-                if pointer is not None:
-                    api().ReleaseEnv(pointer)
-                raise
-    if pools is None:
-        return pointer, None
-    return pointer, Handle.block("char") if crew is None else crew.block
 
 
 def current() -> Environment:

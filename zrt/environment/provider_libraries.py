@@ -29,7 +29,6 @@ from zrt.errors import (
     BusyError,
     ClosedError,
     Error,
-    OrtError,
     ProviderError,
     ProviderNotFoundError,
     UnknownNameError,
@@ -115,10 +114,8 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
             raise ArgumentError(f"provider library {name!r} is registered already, from {_libraries[name].path!r}")
         if _selecting:
             raise BusyError(f"{subject}: {LOADING}")
-        try:
+        with status.named(subject):
             cuda_parts.require(os.fsdecode(file))
-        except ProviderError as error:
-            raise ProviderError(f"{subject}: {error}") from error
         library = Library(name, os.fsdecode(file))
         before = len(_addresses(environment))
         failed: Any = True
@@ -139,10 +136,8 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
             elif fresh:
                 _dangling.update(fresh)
                 _spoiled_by = subject
-        try:
+        with status.named(subject, ProviderError):
             status.check(failed)
-        except OrtError as error:
-            raise ProviderError(f"{subject}: {error}") from error
 
 
 def unregister(environment: Any, name: str) -> None:

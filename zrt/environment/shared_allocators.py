@@ -16,7 +16,7 @@ from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.devices import DeviceMemory
 from zrt.environment.provider_libraries import HOST, lend, place_of
-from zrt.errors import ArgumentError, BusyError, Error, OrtError, ProviderError, UnsupportedError
+from zrt.errors import ArgumentError, BusyError, ProviderError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, write_pairs
 from zrt.memory.arena import ArenaConfig
 from zrt.types import AllocatorType, DeviceMemType
@@ -94,10 +94,8 @@ def unregister(environment: Any, memory: MemoryInfo) -> None:
     _require_memory(memory)
     info = memory.handle()
     with _freeing(info, f"memory {memory.name!r}"):
-        try:
+        with status.named(f"memory {memory.name!r}", ArgumentError):
             status.check(api().UnregisterAllocator(environment, info.pointer))
-        except OrtError as error:
-            raise ArgumentError(f"memory {memory.name!r}: {error}") from error
         _host_registered = _host_registered and place_of(info.pointer) != HOST
 
 
@@ -133,10 +131,8 @@ def create(environment: Any, memory: MemoryInfo, options: Mapping[str, str] | No
                 status.check(table.UnregisterAllocator(environment, info_before))
         function = table.CreateSharedAllocator
         arguments = (environment, device.pointer, kind, int(AllocatorType.DEVICE), pairs.pointer)
-        try:
+        with status.named(subject):
             pointer = status.make(function, "OrtAllocator", *arguments)
-        except Error as error:
-            raise status.about(subject, error) from error
         return Allocator._adopt(lend(pointer, place_of(info.pointer)))
 
 
@@ -145,10 +141,8 @@ def release(environment: Any, memory: MemoryInfo) -> None:
     device, kind = _device_of(memory)
     with _freeing(memory.handle(), f"shared allocator of {memory.name!r}"):
         provider_libraries.check_whole()
-        try:
+        with status.named(f"memory {memory.name!r}", ArgumentError):
             status.check(api().ReleaseSharedAllocator(environment, device.pointer, kind))
-        except OrtError as error:
-            raise ArgumentError(f"memory {memory.name!r}: {error}") from error
 
 
 def _freeing(memory: Handle, subject: str, wait: bool = False) -> AbstractContextManager[None]:

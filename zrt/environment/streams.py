@@ -14,7 +14,7 @@ from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.devices import EpDevice
 from zrt.environment.provider_libraries import Place, place_of
-from zrt.errors import OrtError, UnsupportedError
+from zrt.errors import UnsupportedError
 from zrt.memory.allocators import write_pairs
 
 # Its kernels expect a stream of their own class, and would read fields that others do not have.
@@ -49,12 +49,10 @@ class SyncStream(Owner):
         # The tensors that copies read and write are released after the stream.
         parents = [owner, Handle.pin(self._kept)]
         make = table.CreateSyncStreamForEpDevice
-        try:
+        with status.named(f"{device} has no such stream", UnsupportedError):
             self._handle = Handle.make(
                 table.ReleaseSyncStream, parents, make, "OrtSyncStream", owner.pointer, pairs.pointer
             )
-        except OrtError as error:
-            raise UnsupportedError(f"{device} has no such stream: {error}") from error
 
     @property
     def native_handle(self) -> int:
@@ -98,14 +96,12 @@ class SyncStream(Owner):
         count = status.fetch(table.SessionGetOutputCount, "size_t", session.pointer)
         devices = new_array("const OrtEpDevice *", max(count, 1))
         memories = new_array("const OrtMemoryInfo *", max(count, 1))
-        try:
+        with status.named(f"this session takes no stream of {self.device}", UnsupportedError):
             with provider_libraries.lock:
                 provider_libraries.check_whole()
                 status.check(table.SessionGetEpDeviceForOutputs(session.pointer, devices, count))
                 providers = [device and status.string(table.EpDevice_EpName(device)) for device in devices]
             status.check(table.SessionGetMemoryInfoForOutputs(session.pointer, memories, count))
-        except OrtError as error:
-            raise UnsupportedError(f"this session takes no stream of {self.device}: {error}") from error
         place = self._place()
         for provider, memory in zip(providers, memories, strict=True):
             if provider == self.device.provider and place_of(memory) == place:

@@ -20,8 +20,8 @@ from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 from zrt.types import nbytes
-from zrt.values import Value
 from zrt.values.model_metadata import NO_VERSION, ModelMetadata, with_opsets
+from zrt.values.value import Value
 
 # The default opset of ONNX's own operators.
 OPSET = 21

@@ -9,12 +9,12 @@ from zrt._native import ffi, lib, status
 from zrt._native.cdata import from_buffer, new_array, pointer_to, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import Error, InvalidArgumentError, UnsupportedError
+from zrt.errors import InvalidArgumentError, UnsupportedError
 from zrt.graph import types
 from zrt.graph.model_proto import called, package
-from zrt.graph.tensors import native
+from zrt.graph.tensors import raw
 from zrt.memory.allocators import cpu_memory, default_allocator
-from zrt.values import Value
+from zrt.values.value import Value
 
 Borrowed = Mapping[str, Value]
 
@@ -27,35 +27,21 @@ def editor_api() -> Any:
     return table
 
 
-def type_info(kind: types.GraphType) -> Handle:
-    """A new ``OrtTypeInfo`` of a type."""
-    release = api().ReleaseTypeInfo
-    editor = editor_api()
-    if isinstance(kind, types.TensorType):
-        shape = _tensor_info(kind)
-        sparse = isinstance(kind, types.SparseTensorType)
-        make = editor.CreateSparseTensorTypeInfo if sparse else editor.CreateTensorTypeInfo
-        return Handle.make(release, [], make, "OrtTypeInfo", shape.pointer)
-    if isinstance(kind, types.MapType):
-        value = type_info(kind.value)
-        return Handle.make(release, [], editor.CreateMapTypeInfo, "OrtTypeInfo", int(kind.key), value.pointer)
-    make = editor.CreateSequenceTypeInfo if isinstance(kind, types.SequenceType) else editor.CreateOptionalTypeInfo
-    element = type_info(kind.element)
-    return Handle.make(release, [], make, "OrtTypeInfo", element.pointer)
-
-
-def _tensor_info(kind: types.TensorType) -> Handle:
+def type_info(kind: types.GraphType | None) -> Handle:
+    """A new ``OrtTypeInfo`` of a dense tensor."""
+    # `Engine` refuses values of other types.
+    assert isinstance(kind, types.TensorType)
     table = api()
-    handle = Handle.make(
+    shape = Handle.make(
         table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
     )
-    status.check(table.SetTensorElementType(handle.pointer, int(kind.element_type)))
+    status.check(table.SetTensorElementType(shape.pointer, int(kind.element_type)))
     if kind.shape is not None:
         names = strings(dim if isinstance(dim, str) else "" for dim in kind.shape)
         sizes = [dim if isinstance(dim, int) else -1 for dim in kind.shape]
-        status.check(table.SetDimensions(handle.pointer, sizes, len(sizes)))
-        status.check(table.SetSymbolicDimensions(handle.pointer, names, len(sizes)))
-    return handle
+        status.check(table.SetDimensions(shape.pointer, sizes, len(sizes)))
+        status.check(table.SetSymbolicDimensions(shape.pointer, names, len(sizes)))
+    return Handle.make(table.ReleaseTypeInfo, [], editor_api().CreateTensorTypeInfo, "OrtTypeInfo", shape.pointer)
 
 
 class Assembly:
@@ -69,7 +55,7 @@ class Assembly:
 
     def values(self, infos: Sequence[Any], outputs: bool) -> None:
         """Sets the graph's inputs or outputs."""
-        handles = [_type_of(info) for info in infos]
+        handles = [type_info(types.from_proto(info.type, info.name)) for info in infos]
         names = strings(info.name for info in infos)
         pointers = new_array("OrtTypeInfo *", [handle.pointer for handle in handles])
         status.check(lib.zrt_editor_values(self.handle.pointer, outputs, names, pointers, len(infos)))
@@ -79,19 +65,17 @@ class Assembly:
         kind = types.of_code(tensor.data_type, tensor.name)
         described = list(tensor.dims), len(tensor.dims), int(kind)
         table, name = api(), tensor.name.encode()
-        try:
+        with status.named(f"initializer {tensor.name!r}"):
             if borrowed is None:
                 create = table.CreateTensorAsOrtValue
                 value = Handle.make(table.ReleaseValue, [], create, "OrtValue", default_allocator(), *described)
-                _fill(value.pointer, native(tensor))
+                _fill(value.pointer, raw(tensor))
             else:
                 create = table.CreateTensorWithDataAsOrtValue
                 place = cpu_memory().pointer, pointer_to(borrowed.address), borrowed.nbytes
                 value = Handle.make(table.ReleaseValue, [borrowed._open()], create, "OrtValue", *place, *described)
             borrows = borrowed is not None
             status.check(lib.zrt_editor_initializer(self.handle.pointer, name, value.reference, borrows))
-        except Error as error:
-            raise status.about(f"initializer {tensor.name!r}", error) from error
 
     def node(self, node: Any) -> None:
         """Adds a node."""
@@ -100,7 +84,7 @@ class Assembly:
         filled = [_attribute(attribute) for attribute in node.attribute]
         attributes = new_array("zrt_attribute", [each for each, _ in filled])
         domain = "" if node.domain == "ai.onnx" else node.domain
-        try:
+        with status.named(called(node)):
             status.check(
                 lib.zrt_editor_node(
                     self.handle.pointer,
@@ -115,8 +99,6 @@ class Assembly:
                     len(filled),
                 )
             )
-        except Error as error:
-            raise status.about(called(node), error) from error
 
     def model(self, opsets: Mapping[str, int]) -> Any:
         """The finished ``OrtModel``, which this object owns."""
@@ -133,13 +115,6 @@ def _fill(value: Any, content: Any) -> None:
         raise InvalidArgumentError(f"it has {len(source)} bytes, and its shape takes another number")
     if source:
         ffi.memmove(status.fetch(api().GetTensorMutableData, "void *", value), source, len(source))
-
-
-def _type_of(info: Any) -> Handle:
-    kind = types.from_proto(info.type, info.name)
-    # `Engine` refuses values without a type.
-    assert kind is not None
-    return type_info(kind)
 
 
 def _attribute(attribute: Any) -> tuple[dict[str, Any], Any]:

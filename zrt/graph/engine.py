@@ -8,11 +8,9 @@ from typing import Any
 
 from zrt._common.arguments import INT32_MAX, shown
 from zrt._common.public import public_in
-from zrt._native.handle import Handle
-from zrt._native.library import api
-from zrt.errors import ArgumentError, Error, UnsupportedError
+from zrt.errors import ArgumentError, UnsupportedError
 from zrt.graph import types
-from zrt.graph.editor import Borrowed, editor_api, type_info
+from zrt.graph.editor import Borrowed
 from zrt.graph.model_proto import called, package
 from zrt.loading.session_options import SessionOptions
 from zrt.types import ElementType
@@ -150,15 +148,8 @@ def _refused_value(info: Any, known: bool) -> Iterator[str]:
     if kind is None:
         yield f"{subject} has no type that zrt knows"
     elif type(kind) is not types.TensorType:
-        described = type_info(kind)
         # A later library may accept such types, but its results are untested: refuse them in any case.
-        reason = ""
-        try:
-            create = editor_api().CreateValueInfo
-            Handle.make(api().ReleaseValueInfo, [], create, "OrtValueInfo", b"value", described.pointer)
-        except Error as error:
-            reason = f" ({error})"
-        yield f"{subject} is a {kind}{reason}"
+        yield f"{subject} is a {kind}"
     elif known:
         # The session ignores the new type and uses its own.
         return

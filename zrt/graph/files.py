@@ -11,7 +11,7 @@ from zrt._common.files import replacing
 from zrt.errors import ArgumentError
 from zrt.graph.model_proto import serialize, subgraphs
 from zrt.graph.tensors import outside, raw, raw_of
-from zrt.values import Value
+from zrt.values.value import Value
 
 # Each tensor in the file of weights begins on a page boundary, so that it can be memory-mapped.
 ALIGNMENT = 4096

@@ -108,17 +108,7 @@ def folder_of(external_data_dir: str | os.PathLike[str] | None, beside: str) -> 
 
 def serialize(proto: Any, subject: str) -> bytes:
     """A model's bytes; `ModelError` where protobuf cannot serialize it, for example above 2 GB."""
-    try:
-        if proto.ByteSize() > model_source.LARGEST_IN_MEMORY:
-            raise ModelError(
-                f"{subject} is larger than the 2 GB that protobuf supports: save it with external_data=True"
-            )
-        return bytes(proto.SerializeToString())
-    except ModelError:
-        raise
-    # protobuf raises classes of its own, which differ between its implementations.
-    except Exception as error:
-        raise ModelError(f"{subject} cannot be serialized: {error}") from error
+    return model_source.serialize(proto, subject, "save it with external_data=True")
 
 
 def subgraphs(node: Any) -> Iterator[Any]:

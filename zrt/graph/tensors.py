@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +9,11 @@ import numpy as np
 
 from zrt._common.arguments import shown
 from zrt._native import status
-from zrt.errors import ArgumentError, DTypeError, Error, ModelError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, ModelError, UnsupportedError
 from zrt.graph.model_proto import package
 from zrt.memory import arrays
 from zrt.types import ElementType
-from zrt.values import Value
+from zrt.values.value import Value
 
 # The least size in bytes of an initializer that ONNX Runtime can borrow.
 LEAST_BORROWED = 128
@@ -65,13 +64,11 @@ def copied(source: Any, name: str, subject: str) -> Any:
     """An initializer with a copy of an array, a scalar, a `Value` or an ``onnx.TensorProto``."""
     onnx = package()
     if isinstance(source, Value):
-        try:
+        with status.named(subject):
             if source._tensor() and source.element_type.packed:
                 code = source.element_type.onnx_code
                 return onnx.TensorProto(name=name, data_type=code, dims=source.shape, raw_data=raw_of(source))
             source = source.numpy()
-        except Error as error:
-            raise status.about(subject, error) from None
     try:
         proto = tensor(source, name)
     except MismatchError as error:
@@ -87,10 +84,8 @@ def copied(source: Any, name: str, subject: str) -> Any:
 def borrowed(source: Any, subject: str) -> Value:
     """The value over the memory to borrow; an error where it cannot be borrowed."""
     value = source if isinstance(source, Value) else Value.from_array(source, subject)
-    try:
+    with status.named(subject):
         value._tensor()
-    except Error as error:
-        raise status.about(subject, error) from None
     if not value.memory.is_host:
         raise UnsupportedError(f"{subject}: it lies on {value.memory.name}; initializers must be in host memory")
     if value.element_type is ElementType.STRING:
@@ -123,19 +118,6 @@ def raw(proto: Any) -> bytes:
         raise ModelError(f"initializer {proto.name!r}: {error}") from error
 
 
-def native(proto: Any) -> bytes:
-    """A tensor's content in this machine's byte order."""
-    return _swapped(np.frombuffer(raw(proto), np.uint8), proto.data_type)
-
-
 def raw_of(value: Value) -> bytes:
     """A value's content as ONNX stores it."""
-    content = np.ascontiguousarray(value.numpy()).reshape(-1).view(np.uint8)
-    return _swapped(content, value.element_type.onnx_code)
-
-
-def _swapped(content: np.ndarray[Any, Any], code: int) -> bytes:
-    if sys.byteorder == "big":
-        size = package().helper.tensor_dtype_to_np_dtype(code).itemsize
-        content = content.reshape(-1, size)[:, ::-1]
-    return content.tobytes()
+    return value.numpy().tobytes()

@@ -22,7 +22,7 @@ from zrt.environment.streams import SyncStream
 from zrt.errors import ArgumentError, DTypeError, Error, NotImplementedByOrtError, ShapeError, UnsupportedError
 from zrt.memory.allocators import write_pairs
 from zrt.types import ElementType, as_shape, nbytes
-from zrt.values import Value
+from zrt.values.value import Value
 
 MOST = 2**63 - 1
 

@@ -11,7 +11,7 @@ import numpy as np
 from zrt._common.arguments import wrong_type
 from zrt._native import status
 from zrt._native.handle import Handle
-from zrt.errors import ArgumentError, Error, ShapeError
+from zrt.errors import ArgumentError, ShapeError
 from zrt.lanes.lane_shapes import ShapesLike, by_name
 from zrt.lanes.ports import LaneMemory, Port, make_port, require_bindable, require_names, view
 from zrt.lanes.state_ports import as_ports
@@ -20,9 +20,9 @@ from zrt.memory.buffers import Buffer
 from zrt.session.io_binding import writable_value
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
-from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo
+from zrt.values.value import Value
 
 Memory: TypeAlias = "np.ndarray[Any, Any] | Buffer | Value"
 PortMemory: TypeAlias = "Memory | Sequence[Memory] | LaneMemory | None"
@@ -112,10 +112,8 @@ def _slots(session: Session, owner: Handle, info: ValueInfo, memory: Any, role: 
         raise ArgumentError(f"{subject}: this session captures graphs, which are replayed over one memory")
     values = []
     for index, slot in enumerate(memory):
-        try:
+        with status.named(f"slot {index}"):
             values.append(_value(session, owner, info, slot, role, subject))
-        except Error as error:
-            raise status.about(f"slot {index}", error) from error
     for index, value in enumerate(values):
         if value.shape != values[0].shape:
             raise ShapeError(

@@ -30,8 +30,8 @@ from zrt.memory.arrays import address_of
 from zrt.session.bound_run import BoundOutputs, Form, busy_flag, lane_block, run_limited
 from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind
-from zrt.values import Value, as_output
 from zrt.values.type_info import ValueInfo
+from zrt.values.value import Value, as_output
 
 # The ids of the graphs that lanes capture: each lane has its own, above those that users choose.
 _graphs = itertools.count(1 << 30)

@@ -22,9 +22,10 @@ from zrt.session.feeds import names_of
 from zrt.session.io_binding import IoBinding
 from zrt.session.session import Session
 from zrt.types import ElementType, LogSeverity, ValueKind, as_shape
-from zrt.values import Value, symbolic_shapes
+from zrt.values import symbolic_shapes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, format_shape, phrase
+from zrt.values.value import Value
 
 ShapesLike: TypeAlias = "Mapping[str, Any] | Sequence[Any] | None"
 

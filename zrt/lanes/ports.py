@@ -25,9 +25,9 @@ from zrt.memory.buffers import Buffer, BufferPolicy
 from zrt.session.feeds import names_of
 from zrt.session.session import Session
 from zrt.types import ElementType, nbytes
-from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, phrase
+from zrt.values.value import Value
 
 View: TypeAlias = "np.ndarray[Any, Any] | Value"
 

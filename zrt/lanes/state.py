@@ -25,9 +25,9 @@ from zrt.memory import arrays
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, default_allocator
 from zrt.memory.buffers import SMALLEST_ALIGNMENT, Buffer
 from zrt.types import ElementType, pack
-from zrt.values import Value, symbolic_shapes
+from zrt.values import symbolic_shapes
 from zrt.values.copy import copy
-from zrt.values.value import at_address
+from zrt.values.value import Value, at_address
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"

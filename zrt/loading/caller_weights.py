@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
@@ -23,8 +22,9 @@ from zrt.loading.external_weights import WeightFiles
 from zrt.loading.initializers import SMALLEST_LENT, Initializer
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
 from zrt.loading.session_options import SessionOptions
-from zrt.values import Value, as_value, sparse
+from zrt.values import sparse
 from zrt.values.type_info import type_name
+from zrt.values.value import Value, as_value
 
 # With this entry a session of ONNX Runtime 1.31 or later reads the caller's files for as long as it lives.
 FILES_IN_USE = "session.use_external_initializer_file_buffers_directly"
@@ -150,8 +150,7 @@ def _check(
         if value.shape != info.shape:
             raise ShapeError(f"{subject}: expected shape {list(info.shape)}, got {list(value.shape)}")
         if info.nbytes < SMALLEST_LENT:
-            array = value.numpy()
-            written[name] = (array.byteswap() if sys.byteorder == "big" else array).tobytes()
+            written[name] = value.numpy().tobytes()
         else:
             lent[name] = _borrowed(value, subject)
             if info.location is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from io import BufferedReader
@@ -19,7 +18,7 @@ from zrt.loading.mapped_file import MappedFile
 from zrt.loading.model_source import Source
 from zrt.memory.buffers import Buffer
 from zrt.types import nbytes
-from zrt.values import Value
+from zrt.values.value import Value
 
 
 class WeightFiles(ExitStack):
@@ -122,8 +121,7 @@ def zeros(weight: Initializer) -> np.ndarray[Any, Any] | Value:
 
 def _can_be_lent(info: Initializer) -> bool:
     size = max(info.element_type.bits // 8, 1)
-    # The bytes in the file are little-endian.
-    return info.nbytes >= SMALLEST_LENT and (info.offset or 0) % size == 0 and (sys.byteorder == "little" or size == 1)
+    return info.nbytes >= SMALLEST_LENT and (info.offset or 0) % size == 0
 
 
 def read(info: Initializer, file: BufferedReader) -> Buffer:
@@ -134,20 +132,13 @@ def read(info: Initializer, file: BufferedReader) -> Buffer:
     start = info.offset or 0
     file.seek(start)
     require(info, start + file.readinto(memory))
-    return native(buffer)
+    return buffer
 
 
 def buffer_of(info: Initializer) -> tuple[Buffer, Any]:
     """A buffer for a weight, and its bytes."""
     buffer = Buffer(info.shape, info.element_type)
     return buffer, buffer.array.reshape(-1).view(np.uint8)
-
-
-def native(buffer: Buffer) -> Buffer:
-    """The same weight, in this machine's byte order instead of ONNX's."""
-    if sys.byteorder == "big" and not buffer.element_type.packed:
-        buffer.array.byteswap(inplace=True)
-    return buffer
 
 
 def require(info: Initializer, size: int) -> None:

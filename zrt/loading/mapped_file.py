@@ -19,7 +19,7 @@ from zrt.errors import ArgumentError, ModelError, ModelNotFoundError, ShapeError
 from zrt.memory import arrays
 from zrt.memory.buffers import held, hugepage_state, lock_error
 from zrt.types import ElementType, as_shape, nbytes
-from zrt.values import Value
+from zrt.values.value import Value
 
 # O_NONBLOCK: opening a pipe must not wait for its writer.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK

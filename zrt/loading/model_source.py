@@ -74,7 +74,8 @@ class Source:
             self.data = _check_bytes(model, self.subject)
         elif isinstance(model, ModelProto):
             self.subject = "ModelProto"
-            self.data = _serialize(model, self.subject)
+            advice = "keep its weights outside the model (onnx.save with save_as_external_data=True)"
+            self.data = _check_bytes(serialize(model, self.subject, advice), self.subject)
         else:
             raise wrong_type("model", "a path, bytes or an onnx.ModelProto", model)
 
@@ -164,12 +165,12 @@ def _check_bytes(data: bytes | bytearray | memoryview, subject: str) -> Any:
         raise ModelError(f"{subject}: {error}") from error
 
 
-def _serialize(model: ModelProto, subject: str) -> Any:
-    advice = "keep its weights outside the model (onnx.save with save_as_external_data=True)"
+def serialize(model: ModelProto, subject: str, advice: str) -> bytes:
+    """A model's bytes; `ModelError` where protobuf cannot serialize it, with the `advice` for one above 2 GB."""
     try:
         if model.ByteSize() > LARGEST_IN_MEMORY:
             raise ModelError(f"{subject} is larger than the 2 GB that protobuf takes: {advice}")
-        return _check_bytes(model.SerializeToString(), subject)
+        return model.SerializeToString()
     except ModelError:
         raise
     # protobuf's exception classes differ between its implementations.

@@ -12,7 +12,7 @@ from zrt._common.arguments import path_bytes, text, wrong_type
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, checked, require_keys
 from zrt._native import status
-from zrt.errors import ArgumentError, DTypeError, Error, FileError
+from zrt.errors import ArgumentError, DTypeError, FileError
 from zrt.loading.run_options import RunOptions
 from zrt.loading.session_options import SessionOptions
 from zrt.providers import Provider, ProviderLike, known
@@ -81,10 +81,8 @@ def load_options(path: str | os.PathLike[str]) -> Options:
         raise FileError(f"options file {str(file)!r}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ArgumentError(f"options file {str(file)!r}: this is not UTF-8: {error}") from None
-    try:
+    with status.named(f"options file {str(file)!r}"):
         return read(document)
-    except Error as error:
-        raise status.about(f"options file {str(file)!r}", error) from error
 
 
 def _entry(provider: ProviderLike, index: int) -> dict[str, Any]:
@@ -109,9 +107,7 @@ def _provider(entry: Any, subject: str) -> ProviderLike:
     if "options" not in entry:
         return name
     kind = known.kind_of(name)
-    try:
+    with status.named(f"{subject} {name!r}"):
         if kind is not None:
             return kind.from_dict(entry["options"])
         return name, checked(entry["options"], Mapping[str, str | int | float | bool], "options")
-    except Error as error:
-        raise status.about(f"{subject} {name!r}", error) from error

@@ -17,11 +17,11 @@ from zrt._native.cdata import buffer_at
 from zrt.errors import Error, ModelError
 from zrt.loading import initializers
 from zrt.loading.caller_weights import bytes_of, mapping, names_by_path
-from zrt.loading.external_weights import WeightFiles, buffer_of, native, read, require
+from zrt.loading.external_weights import WeightFiles, buffer_of, read, require
 from zrt.loading.initializers import SMALLEST_LENT
 from zrt.loading.model_source import Model, Source
 from zrt.memory.buffers import Buffer
-from zrt.values import Value
+from zrt.values.value import Value
 
 
 @public
@@ -72,7 +72,7 @@ def _read(
     if info.location is None:
         buffer, memory = buffer_of(info)
         memory[...] = np.frombuffer(file.read(start, start + info.nbytes), np.uint8)
-        return native(buffer)
+        return buffer
     place = posixpath.normpath(info.location)
     if place in files:
         data = np.frombuffer(buffer_at(bytes_of(files[place], info.location)), np.uint8)
@@ -80,7 +80,7 @@ def _read(
         require(info, len(data))
         buffer, memory = buffer_of(info)
         memory[...] = data[start : start + info.nbytes]
-        return native(buffer)
+        return buffer
     with outside.open(info.location) as external:
         return read(info, external)
 

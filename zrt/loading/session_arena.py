@@ -24,7 +24,7 @@ from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator
 from zrt.memory.arena import ArenaConfig
 from zrt.types import ElementType
-from zrt.values import Value
+from zrt.values.value import Value
 
 # The arena's regions double from this size, which results that a caller holds can keep from going back.
 FIRST_REGION = 16 << 20

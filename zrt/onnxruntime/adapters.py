@@ -9,7 +9,7 @@ from zrt.loading import lora
 from zrt.onnxruntime import conversions, errors
 from zrt.onnxruntime.values import OrtValue
 from zrt.onnxruntime.wrapper import NotPickled, accessors
-from zrt.values import Value
+from zrt.values.value import Value
 
 
 class AdapterFormat(NotPickled):

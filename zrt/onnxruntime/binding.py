@@ -18,7 +18,7 @@ from zrt.onnxruntime.values import OrtValue, OrtValueVector, element_type, on_ho
 from zrt.onnxruntime.wrapper import NotPickled
 from zrt.session.io_binding import ARRAYS, IoBinding
 from zrt.types import ElementType, ValueKind
-from zrt.values import Value
+from zrt.values.value import Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt

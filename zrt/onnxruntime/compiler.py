@@ -21,7 +21,7 @@ from zrt.onnxruntime.options import SessionOptions
 from zrt.onnxruntime.values import OrtValue
 from zrt.onnxruntime.wrapper import NotPickled, Wrapper, attribute
 from zrt.session.compile import compile
-from zrt.values import Value
+from zrt.values.value import Value
 
 # Where weights begin in a file: at multiples of this number of bytes.
 _ALIGNMENT = 4096

@@ -11,8 +11,9 @@ import numpy as np
 from zrt.errors import DTypeError, ZrtError
 from zrt.memory import arrays
 from zrt.types import ElementType, ValueKind, pack
-from zrt.values import SparseTensor, Value
+from zrt.values.sparse import SparseTensor
 from zrt.values.type_info import ValueInfo, content
+from zrt.values.value import Value
 
 # The official package has arrays of bytes for this type.
 AS_BYTES = ElementType.FLOAT8E4M3FN

@@ -33,7 +33,8 @@ from zrt.onnxruntime.wrapper import accessors
 from zrt.session.call import run_feeds
 from zrt.session.session import Session as ZrtSession
 from zrt.types import ExecutionMode
-from zrt.values import SparseTensor, Value
+from zrt.values.sparse import SparseTensor
+from zrt.values.value import Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt

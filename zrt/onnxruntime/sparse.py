@@ -13,8 +13,8 @@ from zrt.onnxruntime.enums import OrtSparseFormat
 from zrt.onnxruntime.node_args import type_string
 from zrt.onnxruntime.wrapper import Wrapper
 from zrt.types import SparseFormat
-from zrt.values import Value
 from zrt.values.sparse import SparseTensor as Content
+from zrt.values.value import Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt

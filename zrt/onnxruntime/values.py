@@ -21,8 +21,8 @@ from zrt.onnxruntime.provider_args import minor
 from zrt.onnxruntime.sparse import SparseTensor, device_name, type_name
 from zrt.onnxruntime.wrapper import NotPickled
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
-from zrt.values import Value, copy
-from zrt.values.value import at_address
+from zrt.values import copy
+from zrt.values.value import Value, at_address
 
 if TYPE_CHECKING:
     import numpy.typing as npt

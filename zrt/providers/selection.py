@@ -18,7 +18,7 @@ from zrt.environment import provider_libraries
 from zrt.environment.devices import EpDevice
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import ArgumentError, DTypeError, Error, OrtError, ProviderError
+from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
 from zrt.memory.allocators import read_pairs
 from zrt.providers import known, node_assignment
 from zrt.providers.base import Provider, append, full_name, usable
@@ -122,7 +122,7 @@ class Part(NamedTuple):
             append(options, self.name, self.options)
             return
         opened = [device._open() for device in self.devices]
-        try:
+        with status.named(self.name, ProviderError):
             status.check(
                 api().SessionOptionsAppendExecutionProvider_V2(
                     options.pointer,
@@ -134,8 +134,6 @@ class Part(NamedTuple):
                     len(self.options),
                 )
             )
-        except OrtError as error:
-            raise ProviderError(f"{self.name}: {error}") from error
 
 
 class _Asking(Carrier):

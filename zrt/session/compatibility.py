@@ -14,7 +14,7 @@ from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.devices import EpDevice
 from zrt.environment.environment import current
-from zrt.errors import Error, ProviderError
+from zrt.errors import ProviderError
 from zrt.loading.model_source import Model, Source
 from zrt.memory.allocators import default_allocator, take_string
 
@@ -49,10 +49,8 @@ def compatibility_info(model: Model, provider: str) -> str | None:
             call: tuple[Any, ...] = (table.GetCompatibilityInfoFromModel, "char", source.path)
         else:
             call = table.GetCompatibilityInfoFromModelBytes, "char", source.data, sizeof(source.data)
-        try:
+        with status.named(source.subject):
             information = status.make(*call, name, allocator)
-        except Error as error:
-            raise status.about(source.subject, error) from error
     return take_string(allocator, information) if information else None
 
 

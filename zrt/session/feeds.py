@@ -69,7 +69,7 @@ def _adopted(info: ValueInfo, feed: Any) -> Any:
     if not hasattr(type(feed), "__dlpack__"):
         return feed
     from zrt.interop import dlpack
-    from zrt.values import Value
+    from zrt.values.value import Value
 
     if isinstance(feed, Value):
         return feed
@@ -109,7 +109,7 @@ def need_values(fed: Sequence[tuple[ValueInfo, Any]]) -> bool:
         # Most processes feed arrays only, and need neither class.
         return False
     from zrt.memory.buffers import Buffer
-    from zrt.values import Value
+    from zrt.values.value import Value
 
     return any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed)
 

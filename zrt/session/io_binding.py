@@ -34,9 +34,9 @@ from zrt.session.feeds import check_kind, check_type, names_of
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
 from zrt.types import ElementType, ValueKind, creation_code
-from zrt.values import Value, as_output, as_value
 from zrt.values.symbolic_shapes import check, fits
 from zrt.values.type_info import Dim, ValueInfo, format_type, is_plain, phrase
+from zrt.values.value import Value, as_output, as_value
 
 bind_address = lib.zrt_bind_address
 bind_memory = lib.zrt_bind_memory

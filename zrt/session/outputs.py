@@ -21,7 +21,7 @@ from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain, is_text
 
 if TYPE_CHECKING:
-    from zrt.values import Value
+    from zrt.values.value import Value
 
 OwnedMemory: type = builtin.OwnedMemory
 """The type of a result that owns a value of which Python makes another object than an array."""
@@ -121,7 +121,7 @@ def take_value(
     may be read-only.
     """
     # Deferred: most runs return arrays only.
-    from zrt.values import Value
+    from zrt.values.value import Value
 
     handle = Handle.own(NULL, api().ReleaseValue, parents)
     lib.zrt_owned_move(id(owned), handle.reference)

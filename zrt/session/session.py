@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from zrt.session.placement import Placement
     from zrt.session.prepared_run import PreparedRun
     from zrt.session.profile import Profile
-    from zrt.values import Value
     from zrt.values.model_metadata import ModelMetadata
+    from zrt.values.value import Value
 
 # The number of combinations of names and shapes for which a session keeps a prepared call.
 CALLS_KEPT = 64

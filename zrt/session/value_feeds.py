@@ -15,8 +15,9 @@ from zrt.session.call import Call, Owners
 from zrt.session.feeds import as_array, check_kind, check_type, right_array
 from zrt.session.outputs import Wanted, take_value
 from zrt.types import ElementType, ValueKind, pack
-from zrt.values import Value, as_value, symbolic_shapes
+from zrt.values import symbolic_shapes
 from zrt.values.type_info import ValueInfo, content, format_type, is_plain, phrase
+from zrt.values.value import Value, as_value
 
 if TYPE_CHECKING:
     from zrt.session.session import Session

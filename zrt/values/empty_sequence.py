@@ -11,7 +11,7 @@ from zrt._native.cdata import NULL, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
-from zrt.errors import OrtError, UnsupportedError
+from zrt.errors import UnsupportedError
 from zrt.types import ElementType, LogSeverity
 from zrt.values.type_info import type_name
 from zrt.values.value import Value
@@ -35,7 +35,9 @@ def _make(element_type: ElementType, key_type: ElementType | None, subject: str)
     # ZipMap returns one map for each row of its input, so an input without rows gives an empty sequence.
     feeds = [] if key_type is None else [Value.from_array(np.empty((0, 1), np.float32))._open()]
     table = api()
-    try:
+    with status.named(
+        f"{subject}: ONNX Runtime makes no empty sequence of {type_name(element_type)}", UnsupportedError
+    ):
         options = Handle.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
         status.check(table.SetIntraOpNumThreads(options.pointer, 1))
         status.check(table.SetSessionLogSeverityLevel(options.pointer, int(LogSeverity.FATAL)))
@@ -44,10 +46,6 @@ def _make(element_type: ElementType, key_type: ElementType | None, subject: str)
         inputs = (_INPUT, [feed.pointer for feed in feeds], len(feeds))
         run = (table.Run, "OrtValue", session.pointer, NULL, *inputs, _OUTPUT, 1)
         return Handle.make(table.ReleaseValue, [], *run)
-    except OrtError as error:
-        raise UnsupportedError(
-            f"{subject}: ONNX Runtime makes no empty sequence of {type_name(element_type)}: {error}"
-        ) from error
 
 
 def _of_tensors(element_type: ElementType) -> bytes:

@@ -16,7 +16,7 @@ from zrt._native import cdata, ffi, lib, status
 from zrt._native.cdata import NULL, address_of, from_buffer, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, default_allocator
 from zrt.types import ElementType, SparseFormat, as_shape, nbytes, new_tensor
@@ -266,12 +266,10 @@ def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
         matrix = SparseTensor.from_scipy(matrix)
     tensor = checked(matrix, subject)
     element_type = arrays.element_type_of(tensor.values, subject)
-    try:
+    with status.named(subject):
         if copy or element_type is ElementType.STRING:
             return _filled(tensor, element_type, subject), True
         return _borrowed(tensor, element_type, matrix.values), bool(tensor.values.flags.writeable)
-    except Error as error:
-        raise status.about(subject, error) from error
 
 
 # The functions of the table that add the indices of a format to borrowed values, and that copy values and indices.

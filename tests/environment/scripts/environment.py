@@ -24,7 +24,7 @@ def session_creates_the_default():
     zrt.Session(MODEL)
     assert environment._current is zrt.Environment()
     assert repr(zrt.Environment()) == "Environment(log_id='zrt', log_severity=WARNING)"
-    with pytest.raises(ArgumentError, match=r"Environment\(log_id='zrt', log_severity=WARNING\); 'server'"):
+    with pytest.raises(ArgumentError, match=r"Environment\(log_id='zrt', log_severity=WARNING\); .*'server'"):
         zrt.Environment("server")
 
 
@@ -78,7 +78,7 @@ def config_entries():
     first = zrt.Environment(config_entries={"allow_virtual_devices": "1"})
     assert zrt.Environment(config_entries={"allow_virtual_devices": "1"}) is first
     assert first.config_entries == {"allow_virtual_devices": "1"}
-    with pytest.raises(ArgumentError, match=r"config_entries={'allow_virtual_devices': '1'}\); 'zrt' at WARNING"):
+    with pytest.raises(ArgumentError, match=r"config_entries={'allow_virtual_devices': '1'}\); .*'zrt'"):
         zrt.Environment()
 
 

@@ -61,9 +61,9 @@ def change_of_the_level():
 def another_logger():
     zrt.Environment(logger="ort")
     assert zrt.Environment(logger=logging.getLogger("ort")) is zrt.Environment("zrt", "warning", "ort")
-    there = r"as Environment\(log_id='zrt', log_severity=WARNING, logger='ort'\); 'zrt' at WARNING"
+    there = r"as Environment\(log_id='zrt', log_severity=WARNING, logger='ort'\); Environment\(.*=WARNING"
     for keywords, more in (({}, ""), ({"logger": "other"}, ", logger='other'")):
-        with pytest.raises(ArgumentError, match=f"{there}{more} cannot be a second one"):
+        with pytest.raises(ArgumentError, match=rf"{there}{more}\) cannot be a second one"):
             zrt.Environment(**keywords)
 
 

@@ -17,6 +17,10 @@
 #include "decl/api.h"
 #endif
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "zrt takes the weights of a model as they are stored: in little-endian order"
+#endif
+
 /* Returns the status of a call from the function that uses it, if the call failed. */
 #define RETURN_IF_FAILED(expression)                                                                                   \
     do {                                                                                                               \
