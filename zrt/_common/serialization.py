@@ -36,20 +36,8 @@ class OptionData:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, as data for JSON or TOML."""
-        return self._as_data(self._data_fields())
-
-    def _changes(self) -> dict[str, Any]:
-        """`to_dict` without the fields that have their defaults."""
-        kind: Any = type(self)
-        default = kind()
-        items = self._data_fields()
-        return self._as_data(
-            {name: item for name, item in items.items() if getattr(self, name) != getattr(default, name)}
-        )
-
-    def _as_data(self, items: Mapping[str, Field[Any]]) -> dict[str, Any]:
         data = {}
-        for name, item in items.items():
+        for name, item in self._data_fields().items():
             value = getattr(self, name)
             if _left_out(value, item):
                 continue
@@ -79,6 +67,12 @@ class OptionData:
         options._check()
         options._refuse_addresses()
         return options
+
+    def _changes(self) -> dict[str, Any]:
+        """`to_dict` without the fields that have their defaults."""
+        kind: Any = type(self)
+        default = kind().to_dict()
+        return {name: value for name, value in self.to_dict().items() if default.get(name) != value}
 
     def to_json(self) -> str:
         """`to_dict` as JSON."""

@@ -43,15 +43,9 @@ SMALLEST_MODEL = 1 << 16
 SETTLED_NS = 2 * 10**9
 
 # The fields that change no result, and those that are no data but only for the load itself.
-_WITHOUT_EFFECT: dict[str, Any] = {
-    "cache": None,
-    "load_cancellation": None,
-    "log_severity_level": None,
-    "log_verbosity_level": None,
-    "logger": None,
-    "logid": None,
-    "thread_factory": None,
-}
+_WITHOUT_EFFECT: dict[str, Any] = dict.fromkeys(
+    ("cache", "load_cancellation", "log_severity_level", "log_verbosity_level", "logger", "logid", "thread_factory")
+)
 
 # With these fields a load does other work, or an entry does not have the nodes that they are about.
 _OTHER_WORK = ("custom_op_libraries", "optimized_model_filepath", "profile_file_prefix", "record_placement")
@@ -71,7 +65,8 @@ FOREIGN_ENTRIES = (
 )
 
 _ENTRY = re.compile(r"[0-9a-f]+-[0-9a-f]{64}\.zrt")
-_FILLING = ".filling"
+# Of the folder in which an entry is made; its lock tells other processes so.
+FILLING = ".filling"
 # No files of the user's have such names: a folder of theirs may be named as the cache by mistake.
 _MEMOS = ".zrt-notes"
 _MEMO = re.compile(r"[0-9a-f]+-[0-9a-f]+\.note|\.new-\w+")
@@ -200,17 +195,20 @@ def _names_files(source: Source) -> bool:
     return re.search(b"location", buffer_at(source.read())) is not None
 
 
-def has_entries(folder: str, prefix: str) -> bool:
-    """Whether there is an entry for a model of this size: if not, the model need not be read."""
-    return any(name.startswith(prefix) for name in os.listdir(folder))
+class Job(NamedTuple):
+    """The parts of a load on which its entry depends."""
 
+    folder: str
+    prefix: str
+    external_data_dir: str | None
+    settings: dict[str, Any]
 
-def name_of(folder: str, prefix: str, source: Source, external_data_dir: str | None, settings: dict[str, Any]) -> str:
-    """The name of a model's entry, from the contents of the model and all that an entry depends on."""
-    content = content_of(folder, source, external_data_dir)
-    engine = library()
-    parts = [FORMAT, __version__, engine.version, engine.build_info, processor(), content, settings]
-    return f"{prefix}{hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()}.zrt"
+    def name(self, source: Source) -> str:
+        """The name of a model's entry, from the contents of the model and all that an entry depends on."""
+        content = content_of(self.folder, source, self.external_data_dir)
+        engine = library()
+        parts = [FORMAT, __version__, engine.version, engine.build_info, processor(), content, self.settings]
+        return f"{self.prefix}{hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()}.zrt"
 
 
 def require_lasting_place(source: Source, external_data_dir: str | None) -> None:
@@ -391,11 +389,6 @@ def list_entries(folder: str) -> Iterator[Stored]:
                 yield Stored(path, state.st_size, used)
 
 
-def scratch_of(folder: str, name: str) -> str:
-    """The folder in which an entry is made; its lock tells other processes so."""
-    return os.path.join(folder, name + _FILLING)
-
-
 def trim(folder: str, limit: int, keep: str | None = None) -> list[str]:
     """Removes the entries and notes that are unused for longest, until all fit into `limit` bytes; and the folders of
     processes that ended before their entries were made. The entry `keep` is the last to go. Returns the paths.
@@ -406,7 +399,7 @@ def trim(folder: str, limit: int, keep: str | None = None) -> list[str]:
     from zrt._common.files import lock_folder
 
     for name in os.listdir(folder):
-        if name.endswith(_FILLING) and _ENTRY.fullmatch(name.removesuffix(_FILLING)):
+        if name.endswith(FILLING) and _ENTRY.fullmatch(name.removesuffix(FILLING)):
             with suppress(OSError):
                 left = os.path.join(folder, name)
                 lock = lock_folder(left, required=True)

@@ -13,10 +13,10 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any
 
-from zrt._common.onnx_fields import Graph, StringStringEntry, Tensor
+from zrt._common.onnx_fields import Graph, Tensor
 from zrt._common.protobuf_writer import field as written
 from zrt.errors import ModelError
-from zrt.loading.initializers import Field, ModelFile, opened
+from zrt.loading.initializers import Field, ModelFile, opened, pairs
 from zrt.loading.model_source import Source
 
 # ONNX Runtime maps from a page's start on, and kernels read packed weights by instructions for aligned memory.
@@ -76,32 +76,16 @@ def _moved(model: ModelFile, name: str, outside: IO[bytes], file: IO[bytes]) -> 
     for graph in model.graphs():
         for tensor in model.messages(graph, Graph.INITIALIZER):
             parts = list(model.fields(tensor))
-            if not any(part.number == Tensor.EXTERNAL_DATA for part in parts):
+            places = dict(model.pair(part) for part in parts if part.number == Tensor.EXTERNAL_DATA)
+            if not places:
                 continue
-            pairs: dict[str, str] = {}
-            kept = []
-            for part in parts:
-                if part.number == Tensor.EXTERNAL_DATA:
-                    key, value = (
-                        model.text(text)
-                        for text in model.messages(part, StringStringEntry.KEY, StringStringEntry.VALUE)
-                    )
-                    pairs[key] = value
-                else:
-                    kept.append(model.read(part.start, part.end))
-            length = int(pairs["length"])
-            pairs["offset"] = str(_copy(outside, int(pairs["offset"]), length, file))
-            pairs["location"] = name
-            for key in pairs:
+            kept = [model.read(part.start, part.end) for part in parts if part.number != Tensor.EXTERNAL_DATA]
+            places["offset"] = str(_copy(outside, int(places["offset"]), int(places["length"]), file))
+            places["location"] = name
+            for key in places:
                 if key.startswith("prepacked"):
-                    pairs[key] = _packed(pairs[key], outside, file)
-            entries = (
-                written(
-                    Tensor.EXTERNAL_DATA, written(StringStringEntry.KEY, key) + written(StringStringEntry.VALUE, value)
-                )
-                for key, value in pairs.items()
-            )
-            yield tensor, written(Graph.INITIALIZER, b"".join([*kept, *entries]))
+                    places[key] = _packed(places[key], outside, file)
+            yield tensor, written(Graph.INITIALIZER, b"".join(kept) + pairs(Tensor.EXTERNAL_DATA, places))
 
 
 def _packed(value: str, outside: IO[bytes], file: IO[bytes]) -> str:

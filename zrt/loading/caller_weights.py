@@ -74,7 +74,7 @@ def supplied(
         infos: dict[str, Initializer] = {}
         try:
             model = stack.enter_context(initializers.opened(source))
-            infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
+            infos = {info.name: info for info, _ in model.tensors()}
         except (ModelError, UnsupportedError):
             if weights or files:
                 raise

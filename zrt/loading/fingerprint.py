@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from io import BufferedReader
 from typing import Final
 
 from zrt._common.arguments import path_bytes
@@ -24,49 +23,35 @@ _CHUNK: Final = 1 << 20
 # As deep as protobuf's own readers follow messages.
 _DEEPEST: Final = 100
 
-# The messages within each kind of message, by the number of their field.
-_INNER: Final[Mapping[str, Mapping[int, str]]] = {
-    "model": {ModelFields.GRAPH: "graph", ModelFields.FUNCTIONS: "function"},
+# By the number of their field, the messages within each kind of message; None for the fields that do not change what a
+# model computes: names of graphs and nodes, producers, documentation, metadata, and the types of intermediate values.
+_INNER: Final[Mapping[str, Mapping[int, str | None]]] = {
+    "model": {
+        **dict.fromkeys((ModelFields.PRODUCER_NAME, ModelFields.PRODUCER_VERSION, ModelFields.DOMAIN)),
+        **dict.fromkeys((ModelFields.MODEL_VERSION, ModelFields.DOC_STRING, ModelFields.METADATA_PROPS)),
+        ModelFields.GRAPH: "graph",
+        ModelFields.FUNCTIONS: "function",
+    },
     "graph": {
+        **dict.fromkeys((Graph.NAME, Graph.DOC_STRING, Graph.VALUE_INFO, Graph.METADATA_PROPS)),
+        **dict.fromkeys((Graph.INPUT, Graph.OUTPUT), "value"),
         Graph.NODE: "node",
         Graph.INITIALIZER: "tensor",
         Graph.SPARSE_INITIALIZER: "sparse tensor",
-        Graph.INPUT: "value",
-        Graph.OUTPUT: "value",
     },
-    "function": {Function.NODE: "node"},
-    "node": {Node.ATTRIBUTE: "attribute"},
+    "function": {
+        **dict.fromkeys((Function.DOC_STRING, Function.VALUE_INFO, Function.METADATA_PROPS)),
+        Function.NODE: "node",
+    },
+    "node": {**dict.fromkeys((Node.NAME, Node.DOC_STRING, Node.METADATA_PROPS)), Node.ATTRIBUTE: "attribute"},
     "attribute": {
-        Attribute.G: "graph",
-        Attribute.GRAPHS: "graph",
-        Attribute.T: "tensor",
-        Attribute.TENSORS: "tensor",
-        Attribute.SPARSE_TENSOR: "sparse tensor",
-        Attribute.SPARSE_TENSORS: "sparse tensor",
+        Attribute.DOC_STRING: None,
+        **dict.fromkeys((Attribute.G, Attribute.GRAPHS), "graph"),
+        **dict.fromkeys((Attribute.T, Attribute.TENSORS), "tensor"),
+        **dict.fromkeys((Attribute.SPARSE_TENSOR, Attribute.SPARSE_TENSORS), "sparse tensor"),
     },
-    "sparse tensor": {SparseTensorFields.VALUES: "tensor", SparseTensorFields.INDICES: "tensor"},
-    "value": {},
-}
-
-# The fields that do not change what a model computes: names of graphs and nodes, producers, documentation, metadata,
-# and the types of intermediate values.
-_LEFT_OUT: Final[Mapping[str, frozenset[int]]] = {
-    "model": frozenset(
-        (
-            ModelFields.PRODUCER_NAME,
-            ModelFields.PRODUCER_VERSION,
-            ModelFields.DOMAIN,
-            ModelFields.MODEL_VERSION,
-            ModelFields.DOC_STRING,
-            ModelFields.METADATA_PROPS,
-        )
-    ),
-    "graph": frozenset((Graph.NAME, Graph.DOC_STRING, Graph.VALUE_INFO, Graph.METADATA_PROPS)),
-    "function": frozenset((Function.DOC_STRING, Function.VALUE_INFO, Function.METADATA_PROPS)),
-    "node": frozenset((Node.NAME, Node.DOC_STRING, Node.METADATA_PROPS)),
-    "attribute": frozenset((Attribute.DOC_STRING,)),
-    "sparse tensor": frozenset(),
-    "value": frozenset((ValueFields.DOC_STRING, ValueFields.METADATA_PROPS)),
+    "sparse tensor": dict.fromkeys((SparseTensorFields.VALUES, SparseTensorFields.INDICES), "tensor"),
+    "value": dict.fromkeys((ValueFields.DOC_STRING, ValueFields.METADATA_PROPS)),
 }
 
 # The fields of a tensor that hold its elements.
@@ -122,13 +107,11 @@ def of_source(source: Source, folder: bytes | None = None) -> Fingerprint:
 class _Reader:
     """Reads a model once, and feeds both digests."""
 
-    __slots__ = ("_file", "_outside", "_weights_file", "graph", "weights")
+    __slots__ = ("_file", "_outside", "graph", "weights")
 
     def __init__(self, file: ModelFile, outside: WeightFiles) -> None:
         self._file = file
         self._outside = outside
-        # The file of the last weight: the next one is mostly in the same.
-        self._weights_file: tuple[str, BufferedReader] | None = None
         self.graph = hashlib.sha256()
         self.weights = hashlib.sha256()
 
@@ -136,14 +119,13 @@ class _Reader:
         """Feeds a message of this kind."""
         if depth > _DEEPEST:
             raise self._file.broken(f"its messages lie more than {_DEEPEST} levels deep")
-        inner, left_out = _INNER[kind], _LEFT_OUT[kind]
         for field in self._file.fields(message):
-            if field.number in left_out:
+            within = _INNER[kind].get(field.number, "")
+            if within is None:
                 continue
-            within = inner.get(field.number)
             if within == "tensor":
                 self._tensor(field)
-            elif within is not None:
+            elif within:
                 self._mark(f"{within} begins")
                 self.read(field, within, depth + 1)
                 self._mark(f"{within} ends")
@@ -185,23 +167,11 @@ class _Reader:
             self.weights.update(read(place, min(place + _CHUNK, end)))
 
     def _feed_outside(self, info: Initializer) -> None:
-        subject = f"{self._file.subject}: initializer {info.name!r}"
         try:
-            file = self._open(info.location or "")
-            require(info, os.fstat(file.fileno()).st_size)
-
-            def read(start: int, end: int) -> bytes:
-                return os.pread(file.fileno(), end - start, start)
-
-            start = info.offset or 0
-            self._feed(read, start, start + info.nbytes)
+            with self._outside.open(info.location or "") as file:
+                require(info, os.fstat(file.fileno()).st_size)
+                start = info.offset or 0
+                self._feed(lambda at, end: os.pread(file.fileno(), end - at, at), start, start + info.nbytes)
         except (ModelError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ModelError(f"{subject}: {reason}") from error
-
-    def _open(self, location: str) -> BufferedReader:
-        if self._weights_file is None or self._weights_file[0] != location:
-            if self._weights_file is not None:
-                self._weights_file[1].close()
-            self._weights_file = location, self._outside.enter_context(self._outside.open(location))
-        return self._weights_file[1]
+            raise ModelError(f"{self._file.subject}: initializer {info.name!r}: {reason}") from error

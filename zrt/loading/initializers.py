@@ -85,13 +85,6 @@ class Field(NamedTuple):
     end: int
 
 
-class _Tensor(NamedTuple):
-    """An initializer and the message that describes it."""
-
-    info: Initializer
-    message: Field
-
-
 class ModelFile:
     """A model's bytes, read in pieces."""
 
@@ -167,6 +160,11 @@ class ModelFile:
         """The texts that a message holds in the field of this number."""
         return [self.text(field) for field in self.messages(message, number)]
 
+    def pair(self, field: Field) -> tuple[str, str]:
+        """The key and the value of a ``StringStringEntryProto``."""
+        texts = {part.number: self.text(part) for part in self.fields(field) if part.wire == LENGTH}
+        return texts.get(StringStringEntry.KEY, ""), texts.get(StringStringEntry.VALUE, "")
+
     def graphs(self) -> Iterator[Field]:
         """The pieces of the model's graph: protobuf allows more than one."""
         return self.messages(self.model, Model.GRAPH)
@@ -180,8 +178,8 @@ class ModelFile:
             versions["" if domain == ONNX_DOMAIN else domain] = numbers[-1] if numbers else 0
         return versions
 
-    def tensors(self) -> Iterator[_Tensor]:
-        """The main graph's initializers, without those of types that ONNX Runtime does not have."""
+    def tensors(self) -> Iterator[tuple[Initializer, Field]]:
+        """The main graph's initializers and their messages, without those of types that ONNX Runtime does not have."""
         inputs: set[str] = set()
         weights: list[Field] = []
         for graph in self.graphs():
@@ -194,7 +192,7 @@ class ModelFile:
             read = self.sparse_initializer if field.number == Graph.SPARSE_INITIALIZER else self.initializer
             info = read(field, inputs)
             if info is not None:
-                yield _Tensor(info, field)
+                yield info, field
 
     def initializer(self, tensor: Field, inputs: Collection[str] = ()) -> Initializer | None:
         """A weight as its message describes it; None for a type that ONNX Runtime does not have."""
@@ -217,8 +215,7 @@ class ModelFile:
             elif field.number == Tensor.DATA_LOCATION and field.value == DataLocation.EXTERNAL:
                 outside = entries
             elif field.number == Tensor.EXTERNAL_DATA and field.wire == LENGTH:
-                pair = {part.number: self.text(part) for part in self.fields(field) if part.wire == LENGTH}
-                entries[pair.get(StringStringEntry.KEY, "")] = pair.get(StringStringEntry.VALUE, "")
+                entries.update([self.pair(field)])
         kind = BY_ONNX_CODE.get(code)
         if kind is None or not kind.bits:
             return None
@@ -316,11 +313,14 @@ def _tensor(info: Initializer, data: bytes | None) -> bytes:
     described += written(Tensor.DATA_TYPE, info.element_type.onnx_code) + written(Tensor.NAME, info.name)
     if data is not None:
         return described + written(Tensor.RAW_DATA, data)
-    for key, value in (("location", "given"), ("offset", "0"), ("length", str(info.nbytes))):
-        described += written(
-            Tensor.EXTERNAL_DATA, written(StringStringEntry.KEY, key) + written(StringStringEntry.VALUE, value)
-        )
-    return described + written(Tensor.DATA_LOCATION, DataLocation.EXTERNAL)
+    place = {"location": "given", "offset": "0", "length": str(info.nbytes)}
+    return described + pairs(Tensor.EXTERNAL_DATA, place) + written(Tensor.DATA_LOCATION, DataLocation.EXTERNAL)
+
+
+def pairs(number: int, texts: Mapping[str, str]) -> bytes:
+    """The fields of this number, each a ``StringStringEntryProto``."""
+    entries = (written(StringStringEntry.KEY, key) + written(StringStringEntry.VALUE, texts[key]) for key in texts)
+    return b"".join(written(number, entry) for entry in entries)
 
 
 @contextmanager
@@ -358,4 +358,4 @@ def list_initializers(model: model_source.Model) -> tuple[Initializer, ...]:
     where the bytes are not a model, `UnsupportedError` for a model in ONNX Runtime's own format.
     """
     with model_source.Source(model) as source, opened(source) as file:
-        return tuple(tensor.info for tensor in file.tensors())
+        return tuple(info for info, _ in file.tensors())

@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from zrt._common.arguments import choose, path_bytes, shown
-from zrt._common.onnx_fields import Model, StringStringEntry
-from zrt._common.protobuf_writer import field
+from zrt._common.onnx_fields import Model
 from zrt._native.library import library
-from zrt.errors import ArgumentError, Error
+from zrt.errors import Error
 from zrt.loading.cache import processor
 from zrt.loading.fingerprint import fingerprint, of_source
+from zrt.loading.initializers import pairs
 from zrt.loading.load import ORIGIN
 from zrt.loading.model_source import Source
 from zrt.types import GraphOptimizationLevel
@@ -58,17 +58,7 @@ def written(
     }
     if chosen > GraphOptimizationLevel.ENABLE_EXTENDED:
         origin["processor"] = _processor()
-    pair = field(StringStringEntry.KEY, ORIGIN) + field(StringStringEntry.VALUE, json.dumps(origin))
-    return field(Model.METADATA_PROPS, pair)
-
-
-def append(path: str, made: bytes, subject: str) -> None:
-    """Puts the entry behind the model in a file that is being written."""
-    try:
-        with open(path, "ab") as file:
-            file.write(made)
-    except OSError as error:
-        raise ArgumentError(f"{subject} cannot be written: {error.strerror}") from error
+    return pairs(Model.METADATA_PROPS, {ORIGIN: json.dumps(origin)})
 
 
 def why_stale(custom: str, path: str | None) -> str | None:

@@ -49,7 +49,7 @@ def read_weights(
         initializers.opened(source) as file,
         WeightFiles(source, folder, trusted) as outside,
     ):
-        infos = [tensor.info for tensor in file.tensors()]
+        infos = [info for info, _ in file.tensors()]
         files = {path: contents[name] for path, name in names_by_path(contents, infos).items()}
         weights: dict[str, Value] = {}
         for info in infos:

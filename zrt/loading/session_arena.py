@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zrt._common.arguments import byte_count
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.one_node import one_node, tensor_type
 from zrt._native import lib, status
@@ -55,7 +56,9 @@ def wish_of(options: SessionOptions, by_policy: bool) -> Wish | None:
         return None
     environment = current()
     memory = options.memory or environment.memory
-    limit = environment.memory_limit if options.memory_limit is None else options._checked_memory_limit()
+    limit = (
+        environment.memory_limit if options.memory_limit is None else byte_count(options.memory_limit, "memory_limit")
+    )
     return None if memory is None and limit is None else Wish(memory is not None, limit)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from zrt._common.arguments import byte_count, entries, path_bytes, paths, require_folder, wrong_type
+from zrt._common.arguments import entries, path_bytes, paths, require_folder, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
@@ -39,7 +39,7 @@ from zrt.environment.options import (
 )
 from zrt.environment.pool_options import PoolOptions
 from zrt.environment.thread_factory import Crew, ThreadFactory
-from zrt.errors import ArgumentError, DTypeError
+from zrt.errors import ArgumentError
 from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
 
 if TYPE_CHECKING:
@@ -226,7 +226,15 @@ class SessionOptions(OptionData):
         source = self.weightless_source_model
         if source is not None and not isinstance(source, bytes):
             raise wrong_type("weightless_source_model", "bytes", source)
-        handle = self._default_handle(domains if source is None else [*domains, Handle.pin(source)])
+        table = load_api()
+        # ORT's defaults, or a clone that shares the cancellation switch.
+        create: tuple[Any, ...] = (table.CreateSessionOptions, "OrtSessionOptions")
+        if self.load_cancellation is not None:
+            if not isinstance(self.load_cancellation, LoadCancellation):
+                raise wrong_type("load_cancellation", "a LoadCancellation", self.load_cancellation)
+            create = (table.CloneSessionOptions, "OrtSessionOptions", self.load_cancellation._open().pointer)
+        parents = domains if source is None else [*domains, Handle.pin(source)]
+        handle = PoolOptions.make(table.ReleaseSessionOptions, parents, *create)
         if self.profile_file_prefix is not None:
             require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
         calls = self._calls()
@@ -247,16 +255,6 @@ class SessionOptions(OptionData):
                 table.SessionOptionsSetCustomJoinThreadFn,
             )
         return handle
-
-    def _default_handle(self, domains: Sequence[Handle]) -> PoolOptions:
-        """An ``OrtSessionOptions`` with ORT's defaults and the cancellation switch; it keeps the domains alive."""
-        table = load_api()
-        create: tuple[Any, ...] = (table.CreateSessionOptions, "OrtSessionOptions")
-        if self.load_cancellation is not None:
-            if not isinstance(self.load_cancellation, LoadCancellation):
-                raise wrong_type("load_cancellation", "a LoadCancellation", self.load_cancellation)
-            create = (table.CloneSessionOptions, "OrtSessionOptions", self.load_cancellation._open().pointer)
-        return PoolOptions.make(table.ReleaseSessionOptions, domains, *create)
 
     def effective_config_entries(self) -> dict[str, str]:
         """The config entries as ONNX Runtime reads them: those of the fields and those of `config_entries`."""
@@ -298,10 +296,6 @@ class SessionOptions(OptionData):
         by_entry = self.config_entries.get(SessionConfigKey.USE_ENV_ALLOCATORS) == "1"
         return "use_env_allocators=True" if self.use_env_allocators or by_entry else ""
 
-    def _checked_memory_limit(self) -> int:
-        """The `memory_limit`, which is set, in bytes."""
-        return byte_count(self.memory_limit, "memory_limit")
-
     def _domains(self) -> list[Handle]:
         """The handles of the custom operators' domains, which the session keeps alive."""
         if not self.custom_ops:
@@ -309,12 +303,9 @@ class SessionOptions(OptionData):
         # An import that goes up: docs/architecture.md lists it.
         from zrt.custom_ops import CustomOpDomain
 
-        if isinstance(self.custom_ops, CustomOpDomain):
-            raise DTypeError("custom_ops: expected a list of CustomOpDomains, got one alone")
-        try:
-            domains = list(self.custom_ops)
-        except TypeError:
-            raise wrong_type("custom_ops", "a list of CustomOpDomains", self.custom_ops) from None
+        if not isinstance(self.custom_ops, Iterable):
+            raise wrong_type("custom_ops", "a list of CustomOpDomains", self.custom_ops)
+        domains = list(self.custom_ops)
         for domain in domains:
             if not isinstance(domain, CustomOpDomain):
                 raise wrong_type("custom_ops", "CustomOpDomains", domain)

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from zrt._common.config_keys import SessionConfigKey
 from zrt._native.forks import SessionHandle
 from zrt.errors import CallbackError, Error, ModelLoadCanceledError, OrtError
 from zrt.loading import cache, cache_entry
-from zrt.loading.cache import Damaged, NotCached, UnusableFolder, logger
+from zrt.loading.cache import Damaged, Job, NotCached, UnusableFolder, logger
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Model, Source, plain_model
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import DefaultSelection
@@ -52,44 +52,26 @@ _making = threading.RLock()
 
 def _before_fork() -> None:
     """Waits, also after an interrupt, which Python reports and ignores in such a function."""
-    interrupt: BaseException | None = None
-    acquired = False
-    while not acquired:
-        try:
-            acquired = _making.acquire()
-        except BaseException as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
+    try:
+        _making.acquire()
+    except BaseException:
+        _before_fork()
+        raise
 
 
 def _after_fork() -> None:
     """Releases the lock as often as it was acquired: more than once after an interrupt."""
-    while True:
-        try:
+    try:
+        while True:
             _making.release()
-        except RuntimeError:
-            return
-        except BaseException:
-            # Another interrupt: the lock must not stay.
-            continue
+    except RuntimeError:
+        return
+    except BaseException:
+        # Another interrupt: the lock must not stay.
+        _after_fork()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """The parts of a load on which its entry depends."""
-
-    folder: str
-    prefix: str
-    external_data_dir: str | None
-    settings: dict[str, Any]
-
-    def name(self, source: Source) -> str:
-        """The name of the entry."""
-        return cache.name_of(self.folder, self.prefix, source, self.external_data_dir, self.settings)
 
 
 def load(
@@ -118,7 +100,7 @@ def load(
         beside = options.config_entries.get(EXTERNAL_DATA_DIR) if external_data_dir is None else external_data_dir
         if beside is not None:
             beside = os.path.abspath(os.fsdecode(path_bytes(beside, "external_data_dir")))
-        job = _Job(folder, prefix, beside, settings)
+        job = Job(folder, prefix, beside, settings)
         handle = _from_entry(job, source, options, load_plainly)
         if handle is not None:
             logger.info("%s: loaded from the cache", source.subject)
@@ -149,9 +131,10 @@ def _without(source: Source, reason: Exception) -> str:
     return str(reason)
 
 
-def _from_entry(job: _Job, source: Source, options: SessionOptions, load_plainly: Load) -> SessionHandle | None:
+def _from_entry(job: Job, source: Source, options: SessionOptions, load_plainly: Load) -> SessionHandle | None:
     """An ``OrtSession`` from the model's entry; None if there is no entry, or no good one."""
-    if not cache.has_entries(job.folder, job.prefix):
+    # Without an entry for a model of this size the model need not be read.
+    if not any(name.startswith(job.prefix) for name in os.listdir(job.folder)):
         return None
     name = job.name(source)
     try:
@@ -187,7 +170,7 @@ def _from_entry(job: _Job, source: Source, options: SessionOptions, load_plainly
     return handle
 
 
-def _make(job: _Job, model: str | bytes, subject: str) -> None:
+def _make(job: Job, model: str | bytes, subject: str) -> None:
     """Makes the entry, unless another thread or process does. Its errors are logged: the load has ended long ago."""
     # Deferred: a load from an entry does not need them.
     import shutil
@@ -200,7 +183,7 @@ def _make(job: _Job, model: str | bytes, subject: str) -> None:
             cache.trim(job.folder, cache.size_limit())
             name = job.name(source)
             target = os.path.join(job.folder, name)
-            scratch = cache.scratch_of(job.folder, name)
+            scratch = target + cache.FILLING
             os.makedirs(scratch, 0o700, exist_ok=True)
             try:
                 lock = lock_folder(scratch, required=True)
@@ -223,10 +206,11 @@ def _make(job: _Job, model: str | bytes, subject: str) -> None:
         logger.warning("%s: no entry of the cache is made: %s", subject, error)
 
 
-def _write(job: _Job, model: str | bytes, name: str, scratch: str) -> None:
+def _write(job: Job, model: str | bytes, name: str, scratch: str) -> None:
     """Writes an entry, or one that says why there is none."""
     made = os.path.join(scratch, name)
-    about = {"name": name, "model": _label(model)}
+    label = model[-LONGEST:] if isinstance(model, str) else f"{len(model)} bytes in memory"
+    about = {"name": name, "model": label}
     reason: str | None = None
     # All weights stay in the graph where nodes have graphs inside: before 1.31 ONNX Runtime writes those wrongly into
     # other files, and `cache_entry` moves weights of the main graph alone.
@@ -273,10 +257,6 @@ def _session(model: str | bytes, options: SessionOptions, external_data_dir: str
     return Session(model, options, external_data_dir=external_data_dir)
 
 
-def _label(model: str | bytes) -> str:
-    return model[-LONGEST:] if isinstance(model, str) else f"{len(model)} bytes in memory"
-
-
 def difference(reference: Any, cached: Any) -> str | None:
     """The first difference between two sessions, also in the bits of a trial run over made-up inputs."""
     for part in ("inputs", "outputs", "initializers", "metadata"):
@@ -311,9 +291,6 @@ def difference(reference: Any, cached: Any) -> str | None:
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two results are arrays of the same bits."""
-    if not (type(one) is np.ndarray and type(other) is np.ndarray) or (one.dtype, one.shape) != (
-        other.dtype,
-        other.shape,
-    ):
+    if not type(one) is type(other) is np.ndarray or (one.dtype, one.shape) != (other.dtype, other.shape):
         return False
     return one.tolist() == other.tolist() if one.dtype.hasobject else one.tobytes() == other.tobytes()

@@ -187,7 +187,8 @@ def _writing(
         with replacing(target, *beside, subject="output", inputs=kept) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
             yield
-            origin.append(written, work.origin, f"output: {target!r}")
+            with open(written, "ab") as file:
+                file.write(work.origin)
     elif callable(output):
         work.into(output)
         yield
