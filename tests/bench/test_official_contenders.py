@@ -1,17 +1,15 @@
 import gc
-import io
 import pickle
 import subprocess
 import sys
 import weakref
-from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.support import models
-from zrt.bench import official_contenders, official_worker
+from zrt.bench import official_contenders
 from zrt.bench.official_contenders import RUN, RUN_AGAIN, RUN_WITH_IOBINDING, Place
 from zrt.errors import ZrtError
 
@@ -27,7 +25,6 @@ CPU = [("CPUExecutionProvider", {})]
 # onnxruntime itself would only warn, and use the next provider.
 WARP = [("WarpExecutionProvider", {}), *CPU]
 ONE_THREAD = {"intra_op_num_threads": 1}
-DUTIES = ((RUN_WITH_IOBINDING, "batch", 2), (RUN, "times", 2))
 
 
 def places(z: np.ndarray | None) -> tuple[list[Place], list[Place]]:
@@ -99,14 +96,14 @@ class TestApart:
         x, q = np.ones((2, 4), np.float32), np.ones((2, 4), ml_dtypes.bfloat16)
         inputs = [Place("x", FLOAT, x.shape, x), Place("q", bfloat16, q.shape, q)]
         outputs = [Place("x_cast", bfloat16, q.shape, q.copy()), Place("q_cast", FLOAT, x.shape, x.copy())]
-        with official_worker.set_up(
+        with official_contenders.set_up_apart(
             saved(models.casts(bfloat16, [2, 4])), ONE_THREAD, CPU, inputs, outputs
         ) as official:
             # Its `run` takes numpy's own types only.
             assert [contender.key for contender in official.contenders] == KEYS[1:]
 
     def test_failure_in_the_other_process_is_reported(self, saved):
-        with official_worker.set_up(saved(b"no model"), ONE_THREAD, CPU, *places(None)) as official:
+        with official_contenders.set_up_apart(saved(b"no model"), ONE_THREAD, CPU, *places(None)) as official:
             assert not official.contenders
             assert list(official.unmeasured) == KEYS
 
@@ -114,7 +111,7 @@ class TestApart:
         monkeypatch.setattr(sys, "executable", "/bin/false")
         with (
             pytest.raises(ZrtError, match="ended with status 1"),
-            official_worker.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None)),
+            official_contenders.set_up_apart(saved(models.add()), ONE_THREAD, CPU, *places(None)),
         ):
             pass
 
@@ -127,26 +124,14 @@ class TestApart:
 
 
 def test_arrays_of_the_binding_live_until_the_last_request(saved, monkeypatch):
-    """The pipe's pickles are the only references to them, beside the binding's to their memory."""
-    arrays = []
-    requests = io.BytesIO()
-    for request in ((saved(models.add()), ONE_THREAD, CPU, *places(np.zeros(4, np.float32))), *DUTIES):
-        pickle.dump(request, requests)
-    requests.seek(0)
-
-    def load(file):
-        request = pickle.load(file)
-        if not arrays:
-            arrays.extend(weakref.ref(place.array) for each in request[3:] for place in each)
-        gc.collect()
-        assert [array() is not None for array in arrays] == [True] * 3
-        return request
-
-    monkeypatch.setattr(official_contenders, "pickle", SimpleNamespace(load=load, dump=pickle.dump))
-    replies = io.BytesIO()
-    official_contenders.serve(requests, replies)
-    replies.seek(0)
-    (official, keys), batch, times = (pickle.load(replies) for _ in range(3))
+    """The request that brought them is gone by then."""
+    monkeypatch.setattr(official_contenders, "_contenders", {})
+    request = pickle.loads(pickle.dumps((saved(models.add()), ONE_THREAD, CPU, *places(np.zeros(4, np.float32)))))
+    arrays = [weakref.ref(place.array) for each in request[3:] for place in each]
+    official, keys = official_contenders._set_up(*request)
     assert (official.contenders, keys, official.version) == ((), KEYS, onnxruntime.__version__)
-    assert batch > 0
-    assert len(times) == 2
+    del request
+    gc.collect()
+    assert [array() is not None for array in arrays] == [True] * 3
+    assert official_contenders._ask(RUN_WITH_IOBINDING, "batch", 2) > 0
+    assert len(official_contenders._ask(RUN, "times", 2)) == 2

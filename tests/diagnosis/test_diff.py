@@ -12,8 +12,9 @@ from onnx import helper, numpy_helper
 
 import zrt
 from zrt._native.library import library
+from zrt.bench import child
 from zrt.diagnosis import diff as module
-from zrt.diagnosis import optimizer, other_library
+from zrt.diagnosis import optimizer
 from zrt.errors import LibraryError, UnsupportedError
 
 
@@ -347,9 +348,9 @@ class TestOtherLibrary:
             zrt.diff(spec(GELU), spec(GELU), library=tmp_path / "library.so")
 
     def test_process_that_ends_is_the_difference(self, library_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        killing = "import os; from zrt.diagnosis import other_library, sides; "
-        killing += "sides.SessionSide.run = lambda *_: os.kill(os.getpid(), 9); other_library.answer()"
-        monkeypatch.setattr(other_library, "PROGRAM", killing)
+        killing = "import os; from zrt.bench import child; from zrt.diagnosis import sides; "
+        killing += "sides.SessionSide.run = lambda *_: os.kill(os.getpid(), 9); child.main()"
+        monkeypatch.setattr(child, "PROGRAM", killing)
         assert "ended (SIGKILL)" in zrt.diff(spec(GELU), spec(GELU), library=library_file).failed
 
     def test_feeds_that_cannot_be_sent(self, library_file: str) -> None:

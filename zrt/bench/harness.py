@@ -215,7 +215,7 @@ def _settle(contender: Contender, runs: int) -> None:
         contender.batch(-(-runs // SETTLING_SHARE))
 
 
-def _wall_time(work: Callable[..., Any], *arguments: int) -> int:
+def wall_time(work: Callable[..., Any], *arguments: Any) -> int:
     """The nanoseconds of a call by the wall clock, of which a contender may count a part; at least one."""
     start = clock()
     work(*arguments)
@@ -227,7 +227,7 @@ def fitting_runs(contender: Contender, wanted_ns: int) -> int:
     contender.batch(1)
     runs = 1
     while True:
-        took = _wall_time(contender.batch, runs)
+        took = wall_time(contender.batch, runs)
         if took >= wanted_ns // 4:
             return max(1, round(runs * wanted_ns / took))
         runs *= min(8, max(2, wanted_ns // (2 * took)))
@@ -247,7 +247,7 @@ def batch_plan(
     def look(contender: Contender) -> None:
         wanted = looks[contender.key]
         _settle(contender, wanted)
-        walls[contender.key].append(_wall_time(contender.batch, wanted) / wanted)
+        walls[contender.key].append(wall_time(contender.batch, wanted) / wanted)
 
     # Time the contenders in turns: on a busy machine, batches of unequal length would be interrupted unequally often.
     start = clock()
@@ -269,7 +269,7 @@ def paced_plan(
 ) -> Plan:
     """Rounds of one cold run of every contender: `runs` of them, or what `seconds` for each contender hold."""
     if runs is None:
-        took = min(_wall_time(contender.cold_time) for contender in contenders)
+        took = min(wall_time(contender.cold_time) for contender in contenders)
         runs = min(MOST_PACED, max(fewest, int(seconds * 1e9 / took)))
     return Plan(runs, dict.fromkeys((contender.key for contender in contenders), 1), cold=True)
 

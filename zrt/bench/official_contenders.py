@@ -1,25 +1,24 @@
 """onnxruntime's own `run` and `run_with_iobinding`, each over a session of its own, if that package is installed.
 
 Two ONNX Runtimes that both use CUDA conflict in one process: with CUDA, the package is measured in a process of its
-own, whose program is `main`; `zrt.bench.official_worker` sends it requests (see `serve`). This module imports nothing
-that loads zrt's ONNX Runtime.
+own (`set_up_apart`). This module imports nothing that loads zrt's ONNX Runtime.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
-import signal
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter_ns as clock
-from typing import IO, Any
+from typing import Any, cast
 
 import numpy as np
 
+from zrt.bench.child import Child
 from zrt.bench.harness import Contender, python_contender, without_gc
 
 RUN, RUN_WITH_IOBINDING = "ort_run", "ort_run_with_iobinding"
@@ -56,6 +55,8 @@ class Official:
     contenders: Sequence[Contender] = ()
     unmeasured: dict[str, str] = field(default_factory=dict)
     """Why a contender is missing, by its key."""
+    own_process: bool = False
+    """Whether it runs in a process of its own, as it does with CUDA."""
 
 
 def set_up(
@@ -147,31 +148,38 @@ def _bind(session: Any, inputs: Sequence[Place], outputs: Sequence[Place]) -> An
     return binding
 
 
-def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Reads pickled requests and replies to each, until the input ends.
-
-    The first has the arguments of `set_up`; its reply is the result without the contenders, and their keys. The others
-    are a contender's key, the name of a method and its arguments.
-    """
-    official = set_up(*pickle.load(requests))
-    contenders = {contender.key: contender for contender in official.contenders}
-    reply: Any = replace(official, contenders=()), list(contenders)
-    while True:
-        pickle.dump(reply, replies)
-        replies.flush()
-        try:
-            key, method, *values = pickle.load(requests)
-        except EOFError:
-            return
-        with without_gc():
-            reply = getattr(contenders[key], method)(*values)
+# Those of this process, where it is the other one.
+_contenders: dict[str, Contender] = {}
 
 
-def main() -> None:
-    """The process: requests on standard input, replies on standard output, everything else on standard error."""
-    # Ctrl-C reaches both processes; the parent ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with os.fdopen(os.dup(1), "wb") as replies:
-        # ONNX Runtime's own output must not mix with the replies.
-        os.dup2(2, 1)
-        serve(sys.stdin.buffer, replies)
+@dataclass(frozen=True, slots=True)
+class _Remote(Contender):
+    """A contender of the other process, which times its own calls and empties its own caches."""
+
+    process: Child
+
+    def times(self, runs: int) -> list[int]:
+        return cast("list[int]", self.process.call(_ask, self.key, "times", runs))
+
+    def cold_time(self) -> int:
+        return cast("int", self.process.call(_ask, self.key, "cold_time"))
+
+
+@contextmanager
+def set_up_apart(*arguments: Any) -> Iterator[Official]:
+    """`set_up` in a process of its own, which lives as long as the context."""
+    with Child() as process:
+        official, keys = process.call(_set_up, *arguments)
+        contenders = [_Remote(key, LABELS[key], partial(process.call, _ask, key, "batch"), process) for key in keys]
+        yield replace(official, contenders=contenders, own_process=True)
+
+
+def _set_up(*arguments: Any) -> tuple[Official, list[str]]:
+    official = set_up(*arguments)
+    _contenders.update((contender.key, contender) for contender in official.contenders)
+    return replace(official, contenders=()), list(_contenders)
+
+
+def _ask(key: str, method: str, *values: int) -> Any:
+    with without_gc():
+        return getattr(_contenders[key], method)(*values)

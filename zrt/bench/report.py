@@ -11,10 +11,13 @@ from zrt.bench.harness import Latency, Series
 from zrt.bench.inputs import UserInputs
 from zrt.bench.lanes import Together
 from zrt.bench.machine import Machine, Versions
+from zrt.bench.official_contenders import Official
 from zrt.bench.synthetic import FedInput
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU, ProviderLike, parse_all
+
+OFFICIAL = ("version", "load_ns", "first_run_ns", "own_process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +87,6 @@ class SetUp:
 
 
 @dataclass(frozen=True, slots=True)
-class OfficialSetUp:
-    """The same for the onnxruntime package, as far as it was measured."""
-
-    version: str
-    load_ns: int
-    first_run_ns: int
-    own_process: bool
-    """Whether it ran in a process of its own, as it does with CUDA."""
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """The results of `zrt.bench.study`."""
 
@@ -104,13 +96,12 @@ class Report:
     machine: Machine
     versions: Versions
     set_up: SetUp
-    official: OfficialSetUp
+    official: Official
+    """The onnxruntime package, without its contenders."""
     rows: Sequence[Row]
     """The C loop first."""
     ratios: Mapping[str, float]
     """Further ratios, by name: "lane_to_ort_run_with_iobinding"."""
-    unmeasured: Mapping[str, str]
-    """Why a contender is missing, by its key."""
     python_timer: Latency
     """The readings of the timer for Python calls around no call."""
     c_timer: Latency
@@ -140,10 +131,10 @@ class Report:
             "machine": asdict(self.machine),
             "versions": asdict(self.versions),
             "set_up": asdict(self.set_up),
-            "onnxruntime_package": asdict(self.official),
+            "onnxruntime_package": {name: getattr(self.official, name) for name in OFFICIAL},
             "contenders": {row.key: _row(row) for row in self.rows},
             "ratios": dict(self.ratios),
-            "unmeasured": dict(self.unmeasured),
+            "unmeasured": dict(self.official.unmeasured),
             "timer": {
                 "python": self.python_timer.summary(),
                 "c": self.c_timer.summary(),

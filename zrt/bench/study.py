@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from time import perf_counter_ns as clock
 from typing import Any
 
-from zrt.bench import harness, lanes, machine, official_contenders, official_worker
+from zrt.bench import harness, lanes, machine, official_contenders
 from zrt.bench.contenders import YARDSTICK, CLoop, Subject, own_contenders
 from zrt.bench.harness import Latency, Progress, Series, ignore_progress
 from zrt.bench.inputs import make_inputs
 from zrt.bench.official_contenders import RUN, RUN_AGAIN, RUN_WITH_IOBINDING, Official, Place
-from zrt.bench.report import OfficialSetUp, Report, Row, Settings, SetUp
+from zrt.bench.report import Report, Row, Settings, SetUp
 from zrt.environment import environment
 from zrt.errors import Error
 from zrt.lanes.lane import Lane
@@ -34,10 +35,7 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
     # The memory of onnxruntime's binding, which borrows it.
     bound = subject.lane(session)
     ours = own_contenders(subject, lane)
-    own_process = settings.own_process
-    if own_process is None:
-        own_process = CUDA.name in dict(settings.named)
-    with _official(settings, session, bound, own_process) as theirs:
+    with _official(settings, session, bound) as theirs:
         progress("loading", 1, 1)
         contenders = [*ours, *theirs.contenders]
         harness.warm_up(contenders, settings.warmup)
@@ -62,13 +60,12 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
         machine=machine.describe(),
         versions=machine.versions(),
         set_up=set_up,
-        official=OfficialSetUp(theirs.version, theirs.load_ns, theirs.first_run_ns, own_process),
+        official=replace(theirs, contenders=()),
         rows=[
             Row(one.key, one.label, series[one.key], series[one.key].ratio(series[YARDSTICK]), calls[one.key])
             for one in contenders
         ],
         ratios=_ratios(series),
-        unmeasured=theirs.unmeasured,
         python_timer=harness.timer_cost(harness.python_contender("", "", lane.run).batch),
         c_timer=harness.timer_cost(CLoop(lane).batch),
         empty_loop_ns=harness.time_empty_loop(EMPTY_LOOP_RUNS) / EMPTY_LOOP_RUNS,
@@ -108,28 +105,28 @@ def _ratios(series: Mapping[str, Series]) -> dict[str, float]:
     return {f"{mine}_to_{its}": series[mine].ratio(series[its]) for mine, its in pairs}
 
 
-def _official(settings: Settings, session: Session, lane: Lane, own_process: bool) -> AbstractContextManager[Official]:
+def _official(settings: Settings, session: Session, lane: Lane) -> AbstractContextManager[Official]:
     """onnxruntime's contenders over the lane's memory, or over a copy in another process."""
-    inputs = [
-        Place(info.name, info.element_type.onnx_code, port.shape or (), lane.inputs[info.name])
-        for info, port in zip(session.inputs, lane.audit().inputs, strict=True)
-    ]
-    outputs = [
-        Place(
-            info.name,
-            info.element_type.onnx_code,
-            port.shape or (),
-            None if port.allocates else lane.outputs[info.name],
-        )
-        for info, port in zip(session.outputs, lane.audit().outputs, strict=True)
-    ]
+    audit = lane.audit()
+    sides = (session.inputs, audit.inputs, lane.inputs), (session.outputs, audit.outputs, lane.outputs)
+    inputs, outputs = (
+        [
+            Place(
+                info.name, info.element_type.onnx_code, port.shape or (), None if port.allocates else arrays[info.name]
+            )
+            for info, port in zip(infos, ports, strict=True)
+        ]
+        for infos, ports, arrays in sides
+    )
     # The CPU execution provider is last, as in zrt.
     providers = [*(named for named in settings.named if named[0] != CPU.name), (CPU.name, {})]
     options = _official_options(settings)
     keys = (RUN, RUN_WITH_IOBINDING, *((RUN_AGAIN,) if settings.self_check else ()))
-    if own_process:
-        return official_worker.set_up(settings.model, options, providers, inputs, outputs, keys)
-    return nullcontext(official_contenders.set_up(settings.model, options, providers, inputs, outputs, keys))
+    arguments = settings.model, options, providers, inputs, outputs, keys
+    apart = CUDA.name in dict(settings.named) if settings.own_process is None else settings.own_process
+    return (
+        official_contenders.set_up_apart(*arguments) if apart else nullcontext(official_contenders.set_up(*arguments))
+    )
 
 
 def _official_options(settings: Settings) -> dict[str, Any]:

@@ -34,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     page = None if arguments.json else common.open_page()
     model = common.model_path(arguments.model)
     settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
-    if drawn:
+    for picture in drawn:
         read = common.files_of(model, settings, arguments.options, *inputs.input_files(arguments))
-        pictures.require_targets(drawn, read, arguments)
+        common.require_target(picture, read, arguments.overwrite, "--plot")
     wanted = Settings(
         model=model,
         options=settings.session,
@@ -55,12 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         # matplotlib is an extra, and its import takes longer than a short measurement.
         from zrt.cli import bench_plot
 
-        with pictures.drawing(arguments):
-            bench_plot.draw(report, where(report), drawn)
-    if page is None:
-        common.print_json(report.to_dict())
-    else:
-        _show(page, report, drawn)
+        bench_plot.draw(report, where(report), drawn)
+    common.print_result(page, report.to_dict(), _show, report, drawn)
     return 0
 
 
@@ -104,7 +100,7 @@ def _show(page: Page, report: Report, drawn: list[Path]) -> None:
     page.facts(*_set_up(report))
     if report.together is not None:
         _show_lanes(page, report.together, unit)
-    for key, reason in report.unmeasured.items():
+    for key, reason in report.official.unmeasured.items():
         page.line(f"not measured: {LABELS[key]}: {reason}", style="yellow")
     for copy in report.copies:
         page.line(f"copied in each run of the lane: {copy}", style="yellow")

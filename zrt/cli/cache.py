@@ -32,20 +32,18 @@ def run(arguments: argparse.Namespace) -> int:
     page = None if arguments.json else common.open_page()
     try:
         folder = cache.folder_of(arguments.folder) or cache.default_folder()
+        exists = os.path.lexists(folder)
+        if exists:
+            cache.require_own(folder)
     except cache.NotCached as error:
         raise common.CommandError(str(error)) from None
     entries: list[dict[str, Any]] = []
     removed: list[str] = []
-    if os.path.lexists(folder):
-        try:
-            cache.require_own(folder)
-        except cache.NotCached as error:
-            raise common.CommandError(str(error)) from None
-        if arguments.action == "clear":
-            removed = cache.trim(folder, -1)
-        else:
-            stored = sorted(cache.list_entries(folder), key=lambda each: each.used, reverse=True)
-            entries = [_describe(each, arguments.action == "verify") for each in stored]
+    if exists and arguments.action == "clear":
+        removed = cache.trim(folder, -1)
+    elif exists:
+        stored = sorted(cache.list_entries(folder), key=lambda each: each.used, reverse=True)
+        entries = [_describe(each, arguments.action == "verify") for each in stored]
     if arguments.action == "verify":
         removed = [each["path"] for each in entries if each["damaged"]]
         for path in removed:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import resources
 from importlib.util import find_spec
@@ -84,6 +84,14 @@ def progress(quiet: bool = False) -> AbstractContextManager[Progress]:
 def print_json(document: Any) -> None:
     """Prints a JSON document."""
     print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_result(page: Page | None, document: Any, show: Callable[..., None], *arguments: Any) -> None:
+    """What `show` prints of `arguments` on a page; without one, the document as JSON."""
+    if page is None:
+        print_json(document)
+    else:
+        show(page, *arguments)
 
 
 def imported_domains(names: Iterable[str]) -> list[CustomOpDomain]:

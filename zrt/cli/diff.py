@@ -69,22 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
     if b == "reference" and (arguments.library, arguments.python) != (None, None):
         raise UsageError("--library and --python are for B, which is reference")
     library = common.other_library(arguments)
-    if drawn:
-        pictures.require_targets(drawn, _files_of((arguments.a, a), (arguments.b, b), arguments), arguments)
+    for picture in drawn:
+        read = _files_of((arguments.a, a), (arguments.b, b), arguments)
+        common.require_target(picture, read, arguments.overwrite, "--plot")
     with first.load() as session:
         feeds = make_inputs(session, inputs.user_inputs(arguments)).feeds()
     found = diff(a, b, feeds, rtol=arguments.rtol, atol=arguments.atol, library=library)
     if drawn and found.values:
         from zrt.cli import diff_plot
 
-        with pictures.drawing(arguments):
-            diff_plot.draw(found, f"{arguments.model.name}: {arguments.a} and {arguments.b}", drawn)
-    if page is None:
-        common.print_json(_finite(found.to_dict()))
-    else:
-        _show(page, found, arguments.worst)
-        for picture in drawn if found.values else ():
-            page.line(f"picture: {picture}")
+        diff_plot.draw(found, f"{arguments.model.name}: {arguments.a} and {arguments.b}", drawn)
+    common.print_result(page, _finite(found.to_dict()), _show, found, arguments.worst, drawn)
     return 0 if found.equal else DIFFER
 
 
@@ -141,9 +136,8 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
         raise UsageError(str(error)) from error
 
 
-def _show(page: Page, found: Diff, worst: int) -> None:
-    for line in str(found).splitlines():
-        page.line(line)
+def _show(page: Page, found: Diff, worst: int, drawn: list[Path]) -> None:
+    page.line(str(found))
     shown = found.worst(worst)
     if shown:
         rows = [
@@ -159,3 +153,5 @@ def _show(page: Page, found: Diff, worst: int) -> None:
         styles = ["" if each.within else "bold red" for each in shown]
         page.line(f"the {plural(len(shown), 'value')} that are farthest apart:" if len(shown) > 1 else "")
         page.table(("value", "node", "largest", "mean", "last places"), rows, left=2, styles=styles)
+    for picture in drawn if found.values else ():
+        page.line(f"picture: {picture}")

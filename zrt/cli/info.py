@@ -30,10 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt info``."""
     page = None if arguments.json else common.open_page()
     document = describe()
-    if page is None:
-        common.print_json(document)
-    else:
-        _show(page, document)
+    common.print_result(page, document, _show, document)
     return 0
 
 
@@ -52,7 +49,8 @@ def describe() -> dict[str, Any]:
         "mode": {
             "core": "built in" if versions.path is None else "shared library",
             "extension": "abi3" if ".abi3." in str(_ort.__file__) else "this Python only",
-            "gil": _has_gil(),
+            # Python before 3.13 has no such function, and always a GIL.
+            "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
         },
         "providers": {name: {"usable": reason is None, "reason": reason} for name, reason in reasons.items()},
         "cuda": cuda_parts.search().to_dict() if providers.CUDA.name in reasons else None,
@@ -95,12 +93,6 @@ def _device(device: devices.EpDevice) -> dict[str, Any]:
         "metadata": dict(device.metadata),
         "options": dict(device.options),
     }
-
-
-def _has_gil() -> bool:
-    """Whether the GIL is on; it always is before Python 3.13."""
-    enabled = getattr(sys, "_is_gil_enabled", None)
-    return enabled is None or bool(enabled())
 
 
 def _show(page: Page, document: dict[str, Any]) -> None:

@@ -62,12 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
         placement = session.placement() if arguments.placement else None
         if placement is not None:
             document["placement"] = placement.to_dict()
-        if page is None:
-            common.print_json(document)
-        else:
-            _show(page, common.model_label(arguments.model), document, session, arguments.full)
-            if placement is not None:
-                _show_placement(page, placement, session.providers)
+        label = common.model_label(arguments.model)
+        common.print_result(page, document, _show, label, document, session, arguments.full, placement)
     if missing:
         raise common.CommandError(f"model {str(path)!r}: there is no file {', '.join(map(repr, files))} of its weights")
     return 0
@@ -150,7 +146,9 @@ def _metadata(metadata: ModelMetadata) -> dict[str, Any]:
     }
 
 
-def _show(page: Page, label: str, document: dict[str, Any], session: Session, full: bool) -> None:
+def _show(
+    page: Page, label: str, document: dict[str, Any], session: Session, full: bool, placement: Placement | None
+) -> None:
     page.facts(("model", label), ("file", f"{document['bytes']:,} bytes"))
     values = {"input": session.inputs, "output": session.outputs, "initializer": session.initializers}
     page.table(
@@ -191,6 +189,8 @@ def _show(page: Page, label: str, document: dict[str, Any], session: Session, fu
         page.line(f"{more} more entries of metadata")
     if more or any(shown(text) != text for text in (*texts.values(), *(text for pair in entries for text in pair))):
         page.line("long metadata is cut: --full shows all")
+    if placement is not None:
+        _show_placement(page, placement, session.providers)
 
 
 def _content_rows(contents: dict[str, Any] | None) -> list[tuple[str, str]]:

@@ -60,10 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         footprints = Footprints(spec, inputs.user_inputs(arguments), folder)
         rows = list(footprints.measure_all(arguments.budget))
         document = _document(str(spec.model), rows, footprints.loaded_bytes(), arguments.budget)
-    if page is None:
-        common.print_json(document)
-    else:
-        _show(page, common.model_label(arguments.model), document)
+    common.print_result(page, document, _show, common.model_label(arguments.model), document)
     return TOO_LARGE if arguments.budget is not None and document["budget"]["fits_with"] is None else 0
 
 

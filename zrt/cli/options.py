@@ -111,6 +111,18 @@ def file_to_write(text: str) -> Path:
     return path
 
 
+def file_with(*suffixes: str) -> Callable[[str], Path]:
+    """The same for a file whose name ends in one of the suffixes."""
+
+    def parse(text: str) -> Path:
+        path = file_to_write(text)
+        if path.suffix.lower() not in suffixes:
+            raise argparse.ArgumentTypeError(f"{text!r} should end in {' or '.join(suffixes)}")
+        return path
+
+    return parse
+
+
 def once_each(name: str, pairs: Iterable[tuple[str, Parsed]]) -> dict[str, Parsed]:
     """The values of the repeated option `name` by their keys; `UsageError` for a repeated key."""
     values: dict[str, Parsed] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zrt.bench import mallocs
@@ -88,16 +89,11 @@ def run(arguments: argparse.Namespace) -> int:
             for row in (profile.by_node() if arguments.by == "node" else profile.by_operator())
         ],
     }
-    if page is None:
-        common.print_json(document)
-    else:
-        _show(page, common.model_label(arguments.model), document)
-        if arguments.trace is not None:
-            page.line(f"trace: {arguments.trace}")
+    common.print_result(page, document, _show, common.model_label(arguments.model), document, arguments.trace)
     return 0
 
 
-def _show(page: Page, label: str, document: dict[str, Any]) -> None:
+def _show(page: Page, label: str, document: dict[str, Any], trace: Path | None) -> None:
     rows, runs, spread = document["rows"], document["runs"], document["run_ns"]
     page.facts(
         ("model", f"{label}: " + ", ".join(f"{name} {kind}" for name, kind in document["inputs"].items())),
@@ -132,3 +128,5 @@ def _show(page: Page, label: str, document: dict[str, Any]) -> None:
         ],
         left=len(heads),
     )
+    if trace is not None:
+        page.line(f"trace: {trace}")

@@ -24,9 +24,5 @@ def run(arguments: argparse.Namespace) -> int:
 
     page = None if arguments.json else common.open_page()
     found = replay(arguments.capsule, arguments.model)
-    if page is None:
-        common.print_json(found.to_dict())
-    else:
-        for line in str(found).splitlines():
-            page.line(line)
+    common.print_result(page, found.to_dict(), lambda page: page.line(str(found)))
     return AGAIN if found.failed_again else 0

@@ -77,13 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     finite = all(
         outputs.is_finite(output) for outcome in outcomes.values() for output in outcome.get("outputs", {}).values()
     )
-    if page is None:
-        document = {"model": str(model), "finite": finite, "providers": outcomes}
-        if known is not None:
-            document["digits"] = {name: reading.to_dict() for name, reading in readings.items()}
-        common.print_json(document)
-    else:
-        _show(page, common.model_label(arguments.model), outcomes, readings)
+    document = {"model": str(model), "finite": finite, "providers": outcomes}
+    if known is not None:
+        document["digits"] = {name: reading.to_dict() for name, reading in readings.items()}
+    common.print_result(page, document, _show, common.model_label(arguments.model), outcomes, readings)
     return 0 if finite and not failures else FAILED
 
 

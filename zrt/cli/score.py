@@ -80,10 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(str(error)) from None
         stack.callback(prepared.parts.close)
         document = _scored(arguments, prepared)
-    if page is None:
-        common.print_json(document)
-    else:
-        _show(page, document, arguments.skip_bad)
+    common.print_result(page, document, _show, document, arguments.skip_bad)
     return FAILED if document["bad_rows"] and not arguments.skip_bad else 0
 
 

@@ -27,13 +27,6 @@ DEFAULT_THREADS = 0
 STYLES = {"chosen": "bold", "failed": "yellow", "results differ": "yellow"}
 
 
-def _options_file(text: str) -> Path:
-    path = options.file_to_write(text)
-    if path.suffix.lower() not in (".json", ".toml"):
-        raise argparse.ArgumentTypeError(f"{text!r} should end in .json or .toml")
-    return path
-
-
 OPTIONS = (
     options.MODEL,
     options.PROVIDER,
@@ -47,7 +40,7 @@ OPTIONS = (
         choices=get_args(Goal),
     ),
     option("--seconds", "the time for all measurements, such as 30, 90s or 5m", "N", options.seconds, default=SECONDS),
-    option("--output", "write the options to this .json or .toml file", "FILE", _options_file),
+    option("--output", "write the options to this .json or .toml file", "FILE", options.file_with(".json", ".toml")),
     options.OVERWRITE,
 )
 
@@ -78,16 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
             text = written.to_json() if output.suffix.lower() == ".json" else written.to_toml()
             with replacing(str(output), subject="--output", inputs=read) as (path,):
                 Path(path).write_text(text, "utf-8")
-    if page is None:
-        common.print_json(found.to_dict())
-    else:
-        _show(page, found)
-        if output is not None:
-            page.line(f"options: {output}")
+    common.print_result(page, found.to_dict(), _show, found, output)
     return 0
 
 
-def _show(page: Page, found: Tuning) -> None:
+def _show(page: Page, found: Tuning, output: Path | None) -> None:
     page.table(
         ("knob", "setting", "verdict", "ratio", "quartiles", "paced"),
         [(trial.knob, trial.value, trial.verdict, *_figures(trial)) for trial in found.trials],
@@ -106,6 +94,8 @@ def _show(page: Page, found: Tuning) -> None:
         page.line(f"a row takes least in batches of {best}: {duration(found.row_ns[best])}")
     for line in found.summary():
         page.line(line)
+    if output is not None:
+        page.line(f"options: {output}")
 
 
 def _figures(trial: Trial) -> tuple[str, str, str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -120,14 +121,9 @@ def _opened(a: Any, b: Any, library: Any, sides: ExitStack) -> tuple[Side, Side,
         raise ArgumentError("library: b runs there, and is no SessionSpec")
     first = SessionSide(a if isinstance(a, SessionSpec) else b)
     left = first if isinstance(a, SessionSpec) else ReferenceSide(first)
-    right: Side
     if library is not None:
-        right = OtherLibrarySide(b, library)
-    else:
-        right = SessionSide(b) if isinstance(b, SessionSpec) else ReferenceSide(first)
-    for side in (left, right):
-        sides.callback(side.close)
-    return left, right, first
+        return left, sides.enter_context(closing(OtherLibrarySide(b, library))), first
+    return left, SessionSide(b) if isinstance(b, SessionSpec) else ReferenceSide(first), first
 
 
 def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any, atol: Any) -> Diff:
@@ -145,14 +141,14 @@ def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any
             feeds = synthetic.make_all(session, synthetic.input_shapes(session))
     nodes = first.nodes
     try:
-        mine = left.outputs(feeds)
+        mine = left.run(left.outputs, feeds)
     except UnsupportedError:
         raise
     except Error as error:
-        right.outputs(feeds)
+        right.run(right.outputs, feeds)
         return Diff((), (), failed=f"a fails, and b runs: {error}")
     try:
-        its = right.outputs(feeds)
+        its = right.run(right.outputs, feeds)
     except UnsupportedError:
         raise
     except Error as error:
@@ -174,19 +170,18 @@ def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any
     values: list[Difference] = []
     for start in range(0, len(names), GROUP):
         group = names[start : start + GROUP]
-        values += differences(left.values(group, feeds), right.values(group, feeds))
+        values += differences(left.run(group, feeds), right.run(group, feeds))
     differing = [each.name for each in values if not each.within][:1]
     fused = ""
     if apart and not differing:
 
         def agree_with(count: int) -> bool:
-            tapped = names[:count]
-            return agree(left.outputs(feeds, tapped), right.outputs(feeds, tapped))
+            return agree(*(side.run(side.outputs, feeds, names[:count]) for side in (left, right)))
 
         fused = _first_that_ends_it(names, nodes, agree_with)
 
     def look(side: Side) -> Arrays:
-        return side.outputs(feeds) if apart else side.values(differing, feeds)
+        return side.run(side.outputs if apart else differing, feeds)
 
     compared = Diff(tuple(outputs), tuple(values), fused)
     if not apart and not differing:
@@ -221,13 +216,6 @@ def _blamed(
 
 def _first_that_ends_it(names: Sequence[str], nodes: Mapping[str, str], agree: Callable[[int], bool]) -> str:
     """The node of the last of the fewest values, from the first on, with which as outputs the sides agree."""
-    without, number = 0, len(names)
-    if not names or not agree(number):
+    if not names or not agree(len(names)):
         return ""
-    while number - without > 1:
-        middle = (without + number) // 2
-        if agree(middle):
-            number = middle
-        else:
-            without = middle
-    return nodes[names[number - 1]]
+    return nodes[names[bisect_left(range(1, len(names)), True, key=agree)]]

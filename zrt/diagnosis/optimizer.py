@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from logging.handlers import BufferingHandler
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt.diagnosis.candidates import with_options
@@ -20,25 +22,14 @@ _LEFT_OUT = SessionConfigKey.DISABLE_SPECIFIED_OPTIMIZERS
 _CHANGED = re.compile(r"GraphTransformer (\w+) modified: 1 ")
 
 
-class _Lines(logging.Handler):
-    """Keeps the lines of a log."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-
 def steps_of(spec: SessionSpec) -> list[str]:
     """The steps that change the model's graph in a session of this recipe, in their order."""
-    logger, kept = logging.Logger("zrt.diff", logging.INFO), _Lines()
+    logger, kept = logging.Logger("zrt.diff", logging.INFO), BufferingHandler(sys.maxsize)
     logger.addHandler(kept)
     options = replace(spec.options, logger=logger, log_severity_level=LogSeverity.INFO)
     with Session(spec.model, options, spec.providers, external_data_dir=spec.external_data_dir):
         Environment.flush_log()
-    return list(dict.fromkeys(step for line in kept.lines for step in _CHANGED.findall(line)))
+    return list(dict.fromkeys(step for line in kept.buffer for step in _CHANGED.findall(line.getMessage())))
 
 
 def without(spec: SessionSpec, steps: Sequence[str]) -> SessionSpec:

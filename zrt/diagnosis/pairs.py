@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -157,7 +157,7 @@ class Pairs:
                 return {}
             contenders: list[Contender] = []
             session.run(first)
-            run_ns = min(_nanoseconds(lambda: session.run(first)) for _ in range(LOOKS))
+            run_ns = min(harness.wall_time(session.run, first) for _ in range(LOOKS))
             left = self._end - clock()
             for size in SIZES:
                 # Looks, settling and batches.
@@ -179,12 +179,6 @@ def in_groups(ratios: Sequence[float]) -> tuple[float, ...]:
     size = max(1, len(ratios) // GROUPS)
     starts = range(0, len(ratios) - size + 1, size)
     return tuple(statistics.median(ratios[start : start + size]) for start in starts)
-
-
-def _nanoseconds(work: Callable[[], object]) -> int:
-    start = clock()
-    work()
-    return clock() - start
 
 
 def _require_equal(one: Session, other: Session, feeds: Feeds) -> None:

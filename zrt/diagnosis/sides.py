@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,23 +21,7 @@ MOST_LETTERS = 200
 
 Feeds: TypeAlias = "Mapping[str, Any]"
 Arrays: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
-
-
-class Side(Protocol):
-    """One way to run a model."""
-
-    inputs: set[str]
-    nodes: dict[str, str]
-    """The tensors that nodes of its main graph make, in their order, and the node that makes each."""
-
-    def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
-        """The outputs; the values `tapped` are outputs beside them, which keeps the optimizer from fusing them away."""
-
-    def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
-        """Values of the graph."""
-
-    def close(self) -> None:
-        """Releases everything that it holds."""
+Side: TypeAlias = "SessionSide | ReferenceSide"
 
 
 class SessionSide:
@@ -52,15 +36,16 @@ class SessionSide:
         self.proto, self.subject, beside = parse(spec.model)
         self.folder: str = folder_of(spec.external_data_dir, beside)
         """That of the weights in other files."""
-        self._outputs = [info.name for info in self.proto.graph.output]
+        self.outputs: list[str] = [info.name for info in self.proto.graph.output]
         self.inputs: set[str] = {info.name for info in self.proto.graph.input}
         self.nodes: dict[str, str] = _makers(self.proto)
+        """The tensors that nodes of its main graph make, in their order, and the node that makes each."""
 
-    def run(self, tapped: Sequence[str], feeds: Feeds, wanted: Sequence[str]) -> Arrays:
-        """The outputs `wanted` of a session with the values `tapped` as further outputs."""
-        spec = self.spec
-        if any(name not in self._outputs for name in tapped):
-            session = editing.tapped(spec.model, tapped, spec.options, spec.providers, spec.external_data_dir)
+    def run(self, wanted: Sequence[str], feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
+        """Values of the graph. They and those in `tapped` are outputs of the session: the optimizer fuses none away."""
+        spec, outputs = self.spec, [*wanted, *tapped]
+        if any(name not in self.outputs for name in outputs):
+            session = editing.tapped(spec.model, outputs, spec.options, spec.providers, spec.external_data_dir)
         else:
             session = spec.load()
         with session:
@@ -71,16 +56,6 @@ class SessionSide:
             raise UnsupportedError(f"output {others[0]!r} is no tensor: only tensors can be compared")
         return named
 
-    def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
-        return self.run(tapped, feeds, self._outputs)
-
-    def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
-        return self.run(names, feeds, names)
-
-    def close(self) -> None:
-        # Each run has a session of its own, which it closes.
-        pass
-
 
 class ReferenceSide:
     """A model by the evaluator of the onnx package, which keeps all values in memory."""
@@ -88,16 +63,15 @@ class ReferenceSide:
     def __init__(self, other: SessionSide) -> None:
         self._proto = package().ModelProto()
         self._proto.CopyFrom(other.proto)
-        self.inputs: set[str] = other.inputs
-        self.nodes: dict[str, str] = other.nodes
+        self.inputs, self.outputs, self.nodes = other.inputs, other.outputs, other.nodes
         load_weights(self._proto, other.subject, other.folder)
-        self._outputs = [info.name for info in self._proto.graph.output]
         for name in self.nodes:
-            if name not in self._outputs:
+            if name not in self.outputs:
                 self._proto.graph.output.add(name=name)
         self._found: Arrays | None = None
 
-    def values(self, names: Sequence[str], feeds: Feeds) -> Arrays:
+    def run(self, wanted: Sequence[str], feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
+        """Values of the graph."""
         if self._found is None:
             # A separate module of the package.
             from onnx.reference import ReferenceEvaluator
@@ -111,13 +85,7 @@ class ReferenceSide:
                 reason = str(error)[:MOST_LETTERS]
                 raise ModelError(f"the evaluator of the onnx package cannot run the model: {reason}") from error
             self._found = {name: np.asarray(value) for name, value in found if value is not None}
-        return {name: self._found[name] for name in names if name in self._found}
-
-    def outputs(self, feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
-        return self.values(self._outputs, feeds)
-
-    def close(self) -> None:
-        self._found = None
+        return {name: self._found[name] for name in wanted if name in self._found}
 
 
 def _fitting(info: ValueInfo, feeds: Feeds) -> Any:

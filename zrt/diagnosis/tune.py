@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
@@ -183,16 +183,10 @@ def _listed(spec: SessionSpec) -> list[ProviderLike] | None:
     return None if providers is None else [(name, settings) if settings else name for name, settings in providers]
 
 
-class Comparisons(Protocol):
-    """The part of `Pairs` that a search uses."""
-
-    def compare(self, one: SessionSpec, other: SessionSpec, part: int) -> Ratios: ...
-
-
 def search(
     spec: SessionSpec,
     settings: Sequence[Setting],
-    pairs: Comparisons,
+    pairs: Pairs,
     end_ns: int,
     progress: Progress = ignore_progress,
     clock: Callable[[], int] = perf_counter_ns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,28 +12,12 @@ from zrt.errors import ArgumentError, DTypeError, ShapeError
 from zrt.types import ElementType, nbytes
 
 
-class _Foreign:
-    """The base of a view: it keeps the handle that owns the memory alive."""
-
-    __slots__ = ("__array_interface__", "handle")
-
-    def __init__(
-        self,
-        handle: Handle,
-        address: int,
-        shape: tuple[int, ...],
-        writeable: bool,
-        typestr: str = "|u1",
-        strides: tuple[int, ...] | None = None,
-    ) -> None:
-        self.handle = handle
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": shape,
-            "typestr": typestr,
-            "data": (address, not writeable),
-            "strides": strides,
-        }
+def _foreign(
+    handle: Handle, address: int, shape: tuple[int, ...], writeable: bool, typestr: str = "|u1", strides: Any = None
+) -> np.ndarray[Any, Any]:
+    """A view whose base keeps alive the handle that owns the memory."""
+    data = {"version": 3, "shape": shape, "typestr": typestr, "data": (address, not writeable), "strides": strides}
+    return np.asarray(SimpleNamespace(handle=handle, __array_interface__=data))
 
 
 def view(
@@ -50,7 +35,7 @@ def view(
         except ValueError as error:
             # numpy multiplies the other dimensions even if one is 0.
             raise ShapeError(f"shape {list(shape)}: numpy has no such array: {error}") from error
-    raw = np.asarray(_Foreign(handle, address, (size,), writeable))
+    raw = _foreign(handle, address, (size,), writeable)
     return raw if element_type.packed else raw.view(dtype).reshape(shape)
 
 
@@ -61,7 +46,7 @@ def strided(
     dtype = np.dtype(f"u{width}")
     if 0 in shape:
         return np.empty(shape, dtype)
-    return np.asarray(_Foreign(handle, address, shape, False, dtype.str, strides))
+    return _foreign(handle, address, shape, False, dtype.str, strides)
 
 
 def check_unmasked(array: object, subject: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zrt._common.arguments import boolean, integer, wrong_type
+from zrt._common.arguments import boolean, integer, texts, wrong_type
 from zrt._common.public import public_in
 from zrt.environment import cpu_limits
 from zrt.errors import ArgumentError, ShapeError
@@ -167,10 +167,7 @@ def _frame(result: Result, columns: dict[str, Any], index: Any) -> Any:
 
 def _names(names: Any, subject: str) -> list[str]:
     """One name or several as a list."""
-    several = [names] if isinstance(names, str) else names
-    if not isinstance(several, Sequence) or not all(isinstance(name, str) for name in several):
-        raise wrong_type(subject, "a str or a sequence of str", names)
-    return list(several)
+    return texts([names] if isinstance(names, str) else names, subject, "a str or a sequence of str")
 
 
 def _given_cpus() -> int:

@@ -1,7 +1,5 @@
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ort.h"
 #include "handle.h"
@@ -42,78 +40,10 @@ OrtStatus *zrt_editor_values(
     return status;
 }
 
-/* An allocator of one byte, which notes that the byte was freed. */
-typedef struct witness {
-    OrtAllocator allocator;
-    const OrtMemoryInfo *info;
-    bool freed;
-} witness;
-
-static void *witness_alloc(OrtAllocator *allocator, size_t size) {
-    (void)allocator;
-    (void)size;
-    return NULL;
-}
-
-static void witness_free(OrtAllocator *allocator, void *data) {
-    (void)data;
-    ((witness *)allocator)->freed = true;
-}
-
-static const OrtMemoryInfo *witness_info(const OrtAllocator *allocator) {
-    return ((const witness *)allocator)->info;
-}
-
-/* Whether AddInitializerToGraph takes ownership of the value. The released libraries do, some headers of the same
-   version say otherwise. Find out by a graph with one value: does its release free the value? */
-static OrtStatus *takes_over(const zrt_editor *editor, bool *answer) {
-    /* 0: not known yet, 1: no, 2: yes. */
-    static int known;
-    int state = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (state != 0) {
-        *answer = state == 2;
-        return NULL;
-    }
-    const OrtApi *api = editor->api;
-    OrtMemoryInfo *info = NULL;
-    OrtGraph *graph = NULL;
-    OrtValue *value = NULL;
-    uint8_t byte = 0;
-    int64_t dim = 1;
-    witness seen;
-    memset(&seen, 0, sizeof seen);
-    seen.allocator.version = ZRT_API_VERSION;
-    seen.allocator.Alloc = witness_alloc;
-    seen.allocator.Free = witness_free;
-    seen.allocator.Info = witness_info;
-    OrtStatus *status = api->CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &info);
-    if (status == NULL) {
-        seen.info = info;
-        status = editor->editor->CreateGraph(&graph);
-    }
-    if (status == NULL)
-        status = api->CreateTensorWithDataAndDeleterAsOrtValue(
-            &seen.allocator, &byte, 1, &dim, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, &value);
-    if (status == NULL)
-        status = editor->editor->AddInitializerToGraph(graph, "value", value, false);
-    if (graph != NULL)
-        api->ReleaseGraph(graph);
-    *answer = seen.freed;
-    if (value != NULL && !seen.freed)
-        api->ReleaseValue(value);
-    if (info != NULL)
-        api->ReleaseMemoryInfo(info);
-    if (status == NULL)
-        __atomic_store_n(&known, *answer ? 2 : 1, __ATOMIC_RELAXED);
-    return status;
-}
-
 OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, zrt_handle *value, bool borrowed) {
-    bool taken = false;
-    RETURN_IF_FAILED(takes_over(editor, &taken));
     RETURN_IF_FAILED(editor->editor->AddInitializerToGraph(editor->graph, name, value->pointer, borrowed));
-    if (taken)
-        value->pointer = NULL;
+    /* Each released library takes the value over, also those whose headers say otherwise. */
+    value->pointer = NULL;
     return NULL;
 }
 

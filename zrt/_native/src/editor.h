@@ -23,8 +23,7 @@ typedef struct zrt_attribute {
 OrtStatus *zrt_editor_values(
     zrt_editor *editor, bool outputs, const char *const *names, const OrtTypeInfo *const *types, size_t count);
 
-/* Adds the value of a handle, which no longer has it if the graph takes it over. If `borrowed`, its memory must outlive
-   every session of the graph. */
+/* Moves the value of a handle into the graph. If `borrowed`, its memory must outlive every session of the graph. */
 OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, zrt_handle *value, bool borrowed);
 
 OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domain, const char *name,
