@@ -73,7 +73,7 @@ def from_dlpack(
         raise status.about(subject, error) from error
     except Exception as error:
         raise DLPackError(f"{subject}: {type(thing).__name__} does not export it: {error}") from error
-    return _adopt(capsule, copy is True, subject)
+    return adopt(capsule, copy is True, subject)
 
 
 def _capsule(thing: Any, keywords: dict[str, Any]) -> Any:
@@ -126,7 +126,7 @@ def _readable(thing: Any) -> bool:
         return False
 
 
-def _adopt(capsule: Any, copy: bool, subject: str) -> Value:
+def adopt(capsule: Any, copy: bool, subject: str) -> Value:
     """A value over a capsule's tensor. The capsule is consumed, also where this raises."""
     # The handle exists before it owns the tensor, so that an interrupt in between leaks nothing.
     handle = Handle.own(NULL, _give_back)

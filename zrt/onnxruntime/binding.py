@@ -381,5 +381,5 @@ def _result(output: Any) -> Any:
         output = Value.from_array(output)
     if output is not None and output.is_tensor:
         output = on_host(output)
-    result = feeds.result(output)
+    result = feeds.official(output)
     return result.copy() if isinstance(result, ndarray) else result

@@ -25,11 +25,17 @@ def is_array(info: ValueInfo) -> bool:
 
 
 def official(result: Any) -> Any:
-    """The official package's form of a result of `zrt.Session.run`."""
+    """The official package's form of a result of `zrt.Session.run`, or of a value; None is an absent optional."""
+    if isinstance(result, Value):
+        if result.kind is ValueKind.SPARSE_TENSOR:
+            return _sparse(result)
+        if result.kind is ValueKind.SEQUENCE:
+            return result.to_list()
+        if result.kind is ValueKind.MAP:
+            return result.to_dict()
+        result = result.unpack() if result.element_type.packed else result.numpy()
     if isinstance(result, np.ndarray):
         return result.view(np.uint8) if result.dtype == AS_BYTES.dtype else result.view()
-    if isinstance(result, Value):
-        return result.unpack()
     return _sparse(Value.from_sparse(result)) if isinstance(result, SparseTensor) else result
 
 
@@ -169,19 +175,3 @@ def _collection(make: Any, feed: Any, first: Any, second: Any, name: str) -> Val
     except ZrtError as error:
         raise RuntimeError(str(error)) from error
     return value
-
-
-def result(value: Value | None) -> Any:
-    """The object for one output: an array, a list, a dict, a sparse tensor, or None for an absent optional."""
-    if value is None:
-        return None
-    if value.kind is ValueKind.SEQUENCE:
-        return value.to_list()
-    if value.kind is ValueKind.MAP:
-        return value.to_dict()
-    if value.kind is ValueKind.SPARSE_TENSOR:
-        return _sparse(value)
-    if value.element_type.packed:
-        return value.unpack()
-    array = value.numpy()
-    return array.view(np.uint8) if value.element_type is AS_BYTES else array

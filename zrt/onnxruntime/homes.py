@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def _names(text: str) -> list[str]:
+def words(text: str) -> list[str]:
+    """The words of a table."""
     return text.split()
 
 
 def _homes(modules: Mapping[str, str]) -> dict[str, str]:
-    return {name: module for module, text in modules.items() for name in _names(text)}
+    return {name: module for module, text in modules.items() for name in words(text)}
 
 
 # The names of the extension module.
@@ -80,7 +81,7 @@ ENGINE = _homes({"engine": "__version__ cuda_version package_name preload_dlls p
 HOMES = {**STATE, **COLLECTION, **ENGINE}
 
 # The public names of the package.
-PACKAGE = _names(
+PACKAGE = words(
     """
     AdapterFormat ExecutionMode ExecutionOrder GraphOptimizationLevel IOBinding InferenceSession LoraAdapter
     ModelCompiler ModelMetadata NodeArg OrtAllocatorType OrtArenaCfg OrtCompileApiFlags OrtDevice
@@ -102,20 +103,14 @@ EP_CONTEXT_DATA = "zrt has no functions for the data of execution providers that
 _NO_PACKAGES = "zrt does not read or write the model packages of ONNX Runtime 1.32"
 
 # The names that zrt cannot give, and why.
-LACKING = {
-    "ModelPackage": _NO_PACKAGES,
-    "ModelPackageComponentContext": _NO_PACKAGES,
-    "ModelPackageContext": _NO_PACKAGES,
-    "ModelPackageOptions": _NO_PACKAGES,
-    "ModelPackageWriteMode": _NO_PACKAGES,
-    "OrtEpContextData": EP_CONTEXT_DATA,
-    "OrtEpContextDataBuffer": EP_CONTEXT_DATA,
-    "get_all_operator_schema": _NO_REGISTRY,
-    "get_all_opkernel_def": _NO_REGISTRY,
-    "get_registered_ep_kernel_defs": _NO_REGISTRY,
-    "opkernel": _NO_REGISTRY,
-    "schemadef": _NO_REGISTRY,
-}
+LACKING = _homes(
+    {
+        _NO_PACKAGES: "ModelPackage ModelPackageComponentContext ModelPackageContext ModelPackageOptions "
+        "ModelPackageWriteMode",
+        EP_CONTEXT_DATA: "OrtEpContextData OrtEpContextDataBuffer",
+        _NO_REGISTRY: "get_all_operator_schema get_all_opkernel_def get_registered_ep_kernel_defs opkernel schemadef",
+    }
+)
 
 
 def serve(module: str, name: str, homes: Mapping[str, str]) -> Any:

@@ -22,6 +22,7 @@ from zrt.onnxruntime.enums import (
     GraphOptimizationLevel,
     OrtExecutionProviderDevicePolicy,
 )
+from zrt.onnxruntime.homes import words
 from zrt.onnxruntime.wrapper import NotPickled, Wrapper
 from zrt.types import LogSeverity
 
@@ -492,13 +493,7 @@ def get_default_session_options() -> SessionOptions:
 
 
 # Settings that a model's metadata may have, each as a number.
-_OF_MODEL: dict[str, Callable[[int], Any]] = {
-    "enable_profiling": bool,
-    "execution_mode": ExecutionMode,
-    "graph_optimization_level": GraphOptimizationLevel,
-    "inter_op_num_threads": int,
-    "intra_op_num_threads": int,
-}
+_OF_MODEL = words("enable_profiling execution_mode graph_optimization_level inter_op_num_threads intra_op_num_threads")
 
 
 def of_model(text: str) -> SessionOptions:
@@ -506,7 +501,7 @@ def of_model(text: str) -> SessionOptions:
     config = json.loads(text)
     settings = config.get("session_options") if isinstance(config, dict) else None
     options = SessionOptions()
-    for name, convert in _OF_MODEL.items():
+    for name in _OF_MODEL:
         if isinstance(settings, dict) and name in settings:
-            setattr(options, name, convert(settings[name]))
+            setattr(options, name, type(getattr(options, name))(settings[name]))
     return options

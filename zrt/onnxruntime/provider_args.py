@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from zrt._native.library import library
 from zrt.environment import provider_libraries
 from zrt.errors import Error, ProviderError
+from zrt.onnxruntime.homes import words
 from zrt.providers import known
 from zrt.providers.base import available_providers, lacking
 
@@ -25,29 +26,13 @@ ProviderOptions: TypeAlias = "Sequence[dict[str, Any]]"
 CPU = "CPUExecutionProvider"
 
 # The names that ONNX Runtime knows, in its order of preference; the loaded library has some of them.
-_ALL = (
-    "NvTensorRTRTXExecutionProvider",
-    "TensorrtExecutionProvider",
-    "CUDAExecutionProvider",
-    "MIGraphXExecutionProvider",
-    "OpenVINOExecutionProvider",
-    "DnnlExecutionProvider",
-    "VitisAIExecutionProvider",
-    "QNNExecutionProvider",
-    "NnapiExecutionProvider",
-    "VSINPUExecutionProvider",
-    "JsExecutionProvider",
-    "CoreMLExecutionProvider",
-    "ACLExecutionProvider",
-    "DmlExecutionProvider",
-    "RknpuExecutionProvider",
-    "WebNNExecutionProvider",
-    "WebGpuExecutionProvider",
-    "XnnpackExecutionProvider",
-    "CANNExecutionProvider",
-    "AzureExecutionProvider",
-    CPU,
-)
+_ALL = [
+    f"{short}ExecutionProvider"
+    for short in words(
+        "NvTensorRTRTX Tensorrt CUDA MIGraphX OpenVINO Dnnl VitisAI QNN Nnapi VSINPU Js CoreML ACL Dml Rknpu WebNN "
+        "WebGpu Xnnpack CANN Azure CPU"
+    )
+]
 
 # 1.32 no longer knows these.
 _UNTIL_31 = {"ACLExecutionProvider", "NvTensorRTRTXExecutionProvider"}

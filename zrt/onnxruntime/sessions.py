@@ -258,7 +258,7 @@ class Session:
 
         def run() -> list[Any]:
             names, values = self._wanted(output_names), self._values(input_feed)
-            return [feeds.result(value) for value in self._run_values(names, values, run_options)]
+            return [feeds.official(value) for value in self._run_values(names, values, run_options)]
 
         return self._retried(run, failure if isinstance(failure, OrtError) else None)  # type: ignore[no-any-return]
 
@@ -581,6 +581,6 @@ def _call_back(
         return
     error = future.exception()
     if error is None:
-        callback([feeds.result(value) for value in future.result()], user_data, "")
+        callback([feeds.official(value) for value in future.result()], user_data, "")
     else:
         callback([], user_data, error.ort_message if isinstance(error, OrtError) else str(error))

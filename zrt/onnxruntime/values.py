@@ -406,23 +406,10 @@ class OrtValue(NotPickled):
         # The other library's errors are raised as they are.
         capsule = data.__dlpack__() if hasattr(data, "__dlpack__") else data
         with errors.as_runtime_error():
-            value = dlpack.from_dlpack(_Capsule(capsule))
+            value = dlpack.adopt(capsule, False, "tensor")
         if is_bool_tensor and value.element_type is ElementType.UINT8 and value.memory.is_host:
             value = Value.from_array(value.numpy().view(np.bool_))
         return OrtValue._of(value)
-
-
-class _Capsule:
-    """A capsule as an object that exports it, for `zrt.from_dlpack`."""
-
-    def __init__(self, capsule: object) -> None:
-        self.capsule = capsule
-
-    def __dlpack__(self, **_: Any) -> object:
-        return self.capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
 
 
 class OrtValueVector(NotPickled):

@@ -7,23 +7,14 @@ from typing import Any
 from onnx.backend.base import BackendRep
 
 from zrt.onnxruntime import RunOptions
+from zrt.onnxruntime.homes import words
 
 # Without the fields that write files: a model from elsewhere must not choose them.
 SESSION_FIELDS = frozenset(
-    (
-        "enable_cpu_mem_arena",
-        "enable_mem_pattern",
-        "enable_mem_reuse",
-        "execution_mode",
-        "execution_order",
-        "graph_optimization_level",
-        "inter_op_num_threads",
-        "intra_op_num_threads",
-        "log_severity_level",
-        "log_verbosity_level",
-        "logid",
-        "use_deterministic_compute",
-        "use_per_session_threads",
+    words(
+        "enable_cpu_mem_arena enable_mem_pattern enable_mem_reuse execution_mode execution_order "
+        "graph_optimization_level inter_op_num_threads intra_op_num_threads log_severity_level log_verbosity_level "
+        "logid use_deterministic_compute use_per_session_threads"
     )
 )
 # Without `terminate` and `training_mode`, which change the result of the run.
