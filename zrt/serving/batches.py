@@ -43,16 +43,6 @@ class Job:
         self.arrived: float = clock()
 
 
-class Group:
-    """The waiting jobs of one key."""
-
-    __slots__ = ("jobs", "rows")
-
-    def __init__(self) -> None:
-        self.jobs: deque[Job] = deque()
-        self.rows: int = 0
-
-
 class Batches:
     """Jobs that wait for a thread, in groups that may share a run.
 
@@ -64,7 +54,8 @@ class Batches:
         self.max_batch = max_batch
         self.max_wait = max_wait
         self.max_queue = max_queue
-        self._groups: dict[Hashable, Group] = {}
+        # The waiting jobs of each key.
+        self._groups: dict[Hashable, deque[Job]] = {}
         self._count = 0
         self._closed = False
         self._lock = threading.Lock()
@@ -81,12 +72,7 @@ class Batches:
                 raise RequestError(UNAVAILABLE, "the server is shutting down")
             if self._count >= self.max_queue:
                 raise RequestError(UNAVAILABLE, f"{self._count} requests wait already: try again later")
-            key = _group_key(job)
-            group = self._groups.get(key)
-            if group is None:
-                group = self._groups[key] = Group()
-            group.jobs.append(job)
-            group.rows += job.rows
+            self._groups.setdefault(_group_key(job), deque()).append(job)
             self._count += 1
 
     def wake(self) -> None:
@@ -127,25 +113,23 @@ class Batches:
                     return self._cut(min(ready, key=_first_arrived))
                 self._wait(max(0.0, min(map(self._due, self._groups.values())) - now))
 
-    def _due(self, group: Group) -> float:
+    def _due(self, group: deque[Job]) -> float:
         """The time from which a group is ready."""
-        first = group.jobs[0]
-        if self._closed or first.key is None or group.rows >= self.max_batch:
+        first = group[0]
+        if self._closed or first.key is None or not self.max_wait or sum(job.rows for job in group) >= self.max_batch:
             return 0.0
         return first.arrived + self.max_wait
 
-    def _cut(self, group: Group) -> list[Job]:
+    def _cut(self, group: deque[Job]) -> list[Job]:
         """Takes the first jobs of a group, as many as fit into a batch."""
-        first = group.jobs.popleft()
-        batch, rows = [first], first.rows
-        while group.jobs and rows + group.jobs[0].rows <= self.max_batch:
-            job = group.jobs.popleft()
-            batch.append(job)
-            rows += job.rows
-        group.rows -= rows
+        batch = [group.popleft()]
+        rows = batch[0].rows
+        while group and rows + group[0].rows <= self.max_batch:
+            rows += group[0].rows
+            batch.append(group.popleft())
         self._count -= len(batch)
-        if not group.jobs:
-            del self._groups[_group_key(first)]
+        if not group:
+            del self._groups[_group_key(batch[0])]
         if self._groups:
             # The notice of these jobs may have woken this thread.
             self._notify()
@@ -156,12 +140,11 @@ class Batches:
         with self._lock:
             key = _group_key(job)
             group = self._groups.get(key)
-            if group is None or job not in group.jobs:
+            if group is None or job not in group:
                 return False
-            group.jobs.remove(job)
-            group.rows -= job.rows
+            group.remove(job)
             self._count -= 1
-            if not group.jobs:
+            if not group:
                 del self._groups[key]
             return True
 
@@ -177,5 +160,5 @@ def _group_key(job: Job) -> Hashable:
     return job if job.key is None else job.key
 
 
-def _first_arrived(group: Group) -> float:
-    return group.jobs[0].arrived
+def _first_arrived(group: deque[Job]) -> float:
+    return group[0].arrived
