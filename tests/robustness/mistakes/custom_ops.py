@@ -65,7 +65,7 @@ DECLARED = [
 ]
 
 DOMAINS = [
-    Bad(Kind.WRONG_TYPE, lambda w: zrt.CustomOpDomain("d", [Op()]), "custom_ops", "alone"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.CustomOpDomain("d", [Op()]), "custom_ops", "a list of CustomOpDomains"),
     Bad(Kind.WRONG_TYPE, lambda w: [Op()], "custom_ops", "Op"),
     *wrong_types("custom_ops", 5),
     Bad(Kind.WRONG_VALUE, lambda w: [zrt.CustomOpDomain("d", [Op()])] * 2, "custom_ops", "'d'", "twice"),
