@@ -63,7 +63,9 @@ class ReferenceSide:
     def __init__(self, other: SessionSide) -> None:
         self._proto = package().ModelProto()
         self._proto.CopyFrom(other.proto)
-        self.inputs, self.outputs, self.nodes = other.inputs, other.outputs, other.nodes
+        self.inputs: set[str] = other.inputs
+        self.outputs: list[str] = other.outputs
+        self.nodes: dict[str, str] = other.nodes
         load_weights(self._proto, other.subject, other.folder)
         for name in self.nodes:
             if name not in self.outputs:
