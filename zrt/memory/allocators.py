@@ -322,8 +322,10 @@ class Allocator(Owner):
         if size > MOST_BYTES:
             raise AllocationError(f"no memory for {wanted}: more than an address space has")
         block = allocation_block(handle.pointer, [handle])
-        with status.named(f"no memory for {wanted}", AllocationError):
+        try:
             status.check(api().AllocatorAlloc(handle.pointer, size, ffi.addressof(block.pointer, "data")))
+        except OrtError as error:
+            raise AllocationError(f"no memory for {wanted}: {error}") from error
         if not block.pointer.data:
             raise AllocationError(f"no memory for {wanted}")
         block.pointer.bytes = size

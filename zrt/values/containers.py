@@ -12,7 +12,7 @@ from zrt._common.arguments import shown, wrong_type
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import ArgumentError, DTypeError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.memory import arrays
 from zrt.memory.allocators import default_allocator
 from zrt.memory.buffers import Buffer
@@ -32,8 +32,10 @@ def _names(types: Sequence[ElementType]) -> str:
 def _make(kind: ValueKind, parts: Sequence[Handle], parents: Sequence[Handle], subject: str) -> Value:
     table = api()
     arguments = ([part.pointer for part in parts], len(parts), int(kind))
-    with status.named(subject):
+    try:
         handle = Handle.make(table.ReleaseValue, parents, table.CreateValue, "OrtValue", *arguments)
+    except Error as error:
+        raise status.about(subject, error) from error
     return Value(handle)
 
 

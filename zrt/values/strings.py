@@ -11,7 +11,7 @@ from zrt._common.arguments import wrong_type
 from zrt._native import lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeError
 from zrt.memory import arrays
 from zrt.memory.allocators import default_allocator
 from zrt.types import ElementType, as_shape, new_tensor
@@ -55,8 +55,10 @@ def tensor(texts: Any, shape: Any, subject: str) -> Handle:
     wanted = array.shape if shape is None else as_shape(shape, subject)
     if math.prod(wanted) != array.size:
         raise ShapeError(f"{subject}: shape {wanted} is that of {math.prod(wanted)} strings, got {array.size}")
-    with status.named(subject, AllocationError):
+    try:
         handle = new_tensor(api().CreateTensorAsOrtValue, (default_allocator(),), wanted, ElementType.STRING)
+    except Error as error:
+        raise AllocationError(f"{subject}: {error}") from error
     write(handle.pointer, array, subject)
     return handle
 

@@ -214,10 +214,12 @@ class Value(Owner):
         if nbytes(element_type, shape) >= 1 << 63:
             raise AllocationError(f"{subject}: no memory for {element_type.name} of shape {shape}")
         source = allocator._open()
-        with status.named(
-            f"{subject}: {element_type.name} of shape {shape} on {allocator.memory.name}", AllocationError
-        ):
+        try:
             handle = new_tensor(api().CreateTensorAsOrtValue, (source.pointer,), shape, element_type, [source])
+        except Error as error:
+            raise AllocationError(
+                f"{subject}: {element_type.name} of shape {shape} on {allocator.memory.name}: {error}"
+            ) from error
         return cls(handle)
 
     @classmethod
