@@ -10,8 +10,8 @@ import pytest
 
 from tests.support import models
 from zrt.bench import official_contenders
+from zrt.bench.child import EndedError
 from zrt.bench.official_contenders import RUN, RUN_AGAIN, RUN_WITH_IOBINDING, Place
-from zrt.errors import ZrtError
 
 onnxruntime = pytest.importorskip(
     "onnxruntime", exc_type=ImportError, reason="the official package is what this is about"
@@ -110,10 +110,11 @@ class TestApart:
     def test_process_that_dies_raises(self, saved, monkeypatch):
         monkeypatch.setattr(sys, "executable", "/bin/false")
         with (
-            pytest.raises(ZrtError, match="ended with status 1"),
+            pytest.raises(EndedError, match="ended with status 1") as caught,
             official_contenders.set_up_apart(saved(models.add()), ONE_THREAD, CPU, *places(None)),
         ):
             pass
+        assert pickle.loads(pickle.dumps(caught.value)).how == "status 1"
 
     def test_other_process_does_not_load_zrts_library(self):
         code = (

@@ -1,6 +1,7 @@
 """``zrt check``: the verdict of a library, in a process of its own."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -126,6 +127,28 @@ def test_death_of_the_process_is_a_report(
     assert (document["verdict"], document["library"]) == ("does not load", None)
     assert "SIGSEGV" in document["problems"][0]["reason"]
     assert "SIGSEGV" in zrt("check", saved(GOOD), "--import", name, status=1)
+
+
+def test_process_ends_as_any_other_and_reads_nothing_of_its_starter(
+    zrt_json: Callable[..., Any], saved: Callable[..., Path], module: Callable[[str], str], tmp_path: Path
+) -> None:
+    """The module's functions for the end run, and its process does not outlive the command."""
+    name = module(
+        "import atexit, multiprocessing, pathlib, sys, time\n"
+        "from zrt import CustomOp, CustomOpDomain\n\n\n"
+        "class Twice(CustomOp):\n    inputs = outputs = ('float32',)\n\n"
+        "    def compute(self, context):\n        pass\n\n\n"
+        "domain = CustomOpDomain('my', [Twice()])\n"
+        "assert sys.stdin.read() == ''\n"
+        "sleeper = multiprocessing.get_context('fork').Process(target=time.sleep, args=(3600,), daemon=True)\n"
+        "sleeper.start()\n"
+        "pathlib.Path('sleeper').write_text(str(sleeper.pid))\n"
+        "atexit.register(pathlib.Path('ended').write_text, 'yes')\n"
+    )
+    assert zrt_json("check", saved(GOOD), "--import", name)["verdict"] == "runs"
+    assert (tmp_path / "ended").read_text() == "yes"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "sleeper").read_text()), 0)
 
 
 def test_operators_of_a_module_that_prints(

@@ -199,6 +199,18 @@ class TestTooLarge:
         with pytest.raises(ModelError, match=r"ModelProto cannot be serialized \(exceeds maximum"):
             zrt.Session(TooLarge())
 
+    @pytest.mark.parametrize("serialized", [None, "text", 3, [1]], ids=repr)
+    def test_a_proto_whose_bytes_are_none(self, serialized):
+        class Odd:
+            def ByteSize(self):  # noqa: N802
+                return 4
+
+            def SerializeToString(self):  # noqa: N802
+                return serialized
+
+        with pytest.raises(ModelError, match="ModelProto cannot be serialized"):
+            zrt.Session(Odd())
+
     @pytest.mark.parametrize("dims", [[-1], [2**62, 2**62], [2**40]], ids=str)
     def test_an_initializer_of_an_impossible_shape(self, build, dims):
         model = build("(float[n] x) => (float[n] y) { y = Add(x, w) }")

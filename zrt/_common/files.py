@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from zrt.errors import ArgumentError, Error, FileError
+from zrt.errors import ArgumentError, FileError
 
 PREFIX = ".zrt-new-"
 SCRATCH = re.compile(re.escape(PREFIX) + "[a-z0-9_]{8}")
@@ -24,7 +24,7 @@ def replacing(
     """The temporary paths at which to write `target` and the files named `beside` it.
 
     At the end all files in the temporary folder replace those of the same names, `target` last, and take their
-    permissions; after an error none does. Raises `ArgumentError` for the system's errors, if one of them is one of the
+    permissions; after an error none does. Raises `ArgumentError` if that is impossible, if one of them is one of the
     `inputs`, or if a name belongs to a device such as ``/dev/null``, which must not be replaced by a file.
     """
     folder, name = os.path.split(os.path.abspath(target))
@@ -41,18 +41,18 @@ def replacing(
     except OSError as error:
         raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     try:
-        yield [os.path.join(scratch, each) for each in names]
-        files = sorted(os.listdir(scratch), key=lambda each: each == name)
-        for each in files:
-            _require_plain(os.path.join(folder, each), subject)
-            # An execution provider chooses the names of some files itself.
-            require_other(os.path.join(folder, each), inputs, subject)
-            take_permissions(os.path.join(scratch, each), os.path.join(folder, each))
-        _move_all(scratch, folder, files)
-    except Error:
-        raise
-    except OSError as error:
-        raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror or error}") from error
+        written = [os.path.join(scratch, each) for each in names]
+        yield written
+        try:
+            files = sorted(os.listdir(scratch), key=lambda each: each == name)
+            for each in files:
+                _require_plain(os.path.join(folder, each), subject)
+                # An execution provider chooses the names of some files itself.
+                require_other(os.path.join(folder, each), inputs, subject)
+                take_permissions(os.path.join(scratch, each), os.path.join(folder, each))
+            _move_all(scratch, folder, files)
+        except OSError as error:
+            raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         os.close(lock)

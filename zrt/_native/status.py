@@ -98,15 +98,15 @@ def about(subject: str, error: Error, remedy: str = "") -> Error:
 
 @contextmanager
 def named(subject: str, kind: type[Error] | None = None) -> Iterator[None]:
-    """Puts the subject in front of the message of an `Error` in the ``with``; `kind` is its class, in place of its own.
+    """Puts the subject in front of the message of an `Error` in the ``with``.
 
-    With a `kind` errors that are neither an `OrtError` nor of that class stay as they are. It takes a microsecond:
-    values are made without it.
+    With a `kind` each `OrtError` becomes an error of that class, and other errors stay as they are. It takes a
+    microsecond: values are made without it.
     """
     try:
         yield
     except Error as error:
-        if kind is not None and not isinstance(error, (OrtError, kind)):
+        if kind is not None and not isinstance(error, OrtError):
             raise
         raise (about(subject, error) if kind is None else kind(f"{subject}: {error}")) from error
 

@@ -16,7 +16,7 @@ from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from zrt import providers
 from zrt._common import installation
@@ -34,6 +34,8 @@ from zrt.providers import ProviderLike
 if TYPE_CHECKING:
     from zrt.cli.terminal import Page
     from zrt.custom_ops import CustomOpDomain
+
+Shown = ParamSpec("Shown")
 
 
 class CommandError(Exception):
@@ -86,12 +88,18 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
-def print_result(page: Page | None, document: Any, show: Callable[..., None], *arguments: Any) -> None:
-    """What `show` prints of `arguments` on a page; without one, the document as JSON."""
+def print_result(
+    page: Page | None,
+    document: Any,
+    show: Callable[Concatenate[Page, Shown], None],
+    *arguments: Shown.args,
+    **keywords: Shown.kwargs,
+) -> None:
+    """What `show` prints of the arguments on a page; without one, the document as JSON."""
     if page is None:
         print_json(document)
     else:
-        show(page, *arguments)
+        show(page, *arguments, **keywords)
 
 
 def imported_domains(names: Iterable[str]) -> list[CustomOpDomain]:

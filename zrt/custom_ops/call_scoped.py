@@ -112,12 +112,14 @@ class CallScoped:
                 break
         kept = []
         while self._arrays:
-            place, memory, whole = self._arrays.pop()
+            # It stays in the list until it is done, so that after an interrupt the next call goes on.
+            place, memory, whole = self._arrays[-1]
             array = whole()
-            if array is not None or memory() is not None:
-                kept.append(self._named(*place))
             if array is not None:
                 _own(array)
+            if array is not None or memory() is not None:
+                kept.append(self._named(*place))
+            self._arrays.pop()
         if not kept:
             return None
         return ArgumentError(

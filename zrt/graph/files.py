@@ -43,14 +43,17 @@ def save(
     elif os.path.basename(text(beside, "location").decode()) != beside or beside in ("", ".", "..", name):
         raise ArgumentError(f"location: {beside!r} is not the name of another file in the model's folder")
     with replacing(where, *([beside] if external_data else []), inputs=inputs) as (model_path, *weights_path):
-        if external_data:
-            with open(weights_path[0], "wb") as file:
-                _write_weights(model.graph, borrowed, beside, least, file)
-        else:
-            fill(model, borrowed)
-        content = serialize(model, f"model {where!r}")
-        with open(model_path, "wb") as file:
-            file.write(content)
+        try:
+            if external_data:
+                with open(weights_path[0], "wb") as file:
+                    _write_weights(model.graph, borrowed, beside, least, file)
+            else:
+                fill(model, borrowed)
+            content = serialize(model, f"model {where!r}")
+            with open(model_path, "wb") as file:
+                file.write(content)
+        except OSError as error:
+            raise ArgumentError(f"path: {where!r} cannot be written: {error.strerror}") from error
 
 
 def fill(model: Any, borrowed: Mapping[str, Value]) -> Any:

@@ -172,8 +172,12 @@ def save_lora_adapter(
     if not isinstance(parameters, Mapping):
         raise wrong_type("parameters", "a dict of arrays", parameters)
     data = _write([_parameter(key, array) for key, array in parameters.items()], versions)
-    with replacing(os.fsdecode(name)) as (written,), open(written, "wb") as file:
-        file.write(data)
+    with replacing(os.fsdecode(name)) as (written,):
+        try:
+            with open(written, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise ArgumentError(f"path: {os.fsdecode(name)!r} cannot be written: {error.strerror}") from error
 
 
 def _parameter(name: Any, array: Any) -> tuple[bytes, tuple[int, ...], ElementType, bytes]:

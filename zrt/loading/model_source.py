@@ -170,7 +170,9 @@ def serialize(model: ModelProto, subject: str, advice: str) -> bytes:
     try:
         if model.ByteSize() > LARGEST_IN_MEMORY:
             raise ModelError(f"{subject} is larger than the 2 GB that protobuf takes: {advice}")
-        return model.SerializeToString()
+        data = model.SerializeToString()
+        memoryview(data)
+        return data
     except ModelError:
         raise
     # protobuf's exception classes differ between its implementations.

@@ -13,7 +13,7 @@ from typing import Any
 from zrt._common.arguments import choose, path_bytes, shown
 from zrt._common.onnx_fields import Model
 from zrt._native.library import library
-from zrt.errors import Error
+from zrt.errors import ArgumentError, Error
 from zrt.loading.cache import processor
 from zrt.loading.fingerprint import fingerprint, of_source
 from zrt.loading.initializers import pairs
@@ -59,6 +59,15 @@ def written(
     if chosen > GraphOptimizationLevel.ENABLE_EXTENDED:
         origin["processor"] = _processor()
     return pairs(Model.METADATA_PROPS, {ORIGIN: json.dumps(origin)})
+
+
+def append(path: str, made: bytes, subject: str) -> None:
+    """Puts the entry behind the model in a file that is being written."""
+    try:
+        with open(path, "ab") as file:
+            file.write(made)
+    except OSError as error:
+        raise ArgumentError(f"{subject} cannot be written: {error.strerror}") from error
 
 
 def why_stale(custom: str, path: str | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -303,9 +303,10 @@ class SessionOptions(OptionData):
         # An import that goes up: docs/architecture.md lists it.
         from zrt.custom_ops import CustomOpDomain
 
-        if not isinstance(self.custom_ops, Iterable):
-            raise wrong_type("custom_ops", "a list of CustomOpDomains", self.custom_ops)
-        domains = list(self.custom_ops)
+        try:
+            domains = list(self.custom_ops)
+        except TypeError:
+            raise wrong_type("custom_ops", "a list of CustomOpDomains", self.custom_ops) from None
         for domain in domains:
             if not isinstance(domain, CustomOpDomain):
                 raise wrong_type("custom_ops", "CustomOpDomains", domain)

@@ -187,8 +187,7 @@ def _writing(
         with replacing(target, *beside, subject="output", inputs=kept) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
             yield
-            with open(written, "ab") as file:
-                file.write(work.origin)
+            origin.append(written, work.origin, f"output: {target!r}")
     elif callable(output):
         work.into(output)
         yield

@@ -11,7 +11,7 @@ from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import integer, path_bytes
-from zrt._common.files import ends_with, reading, replacing, temporary_folder
+from zrt._common.files import ends_with, replacing, temporary_folder
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
@@ -122,8 +122,11 @@ class Profile:
         complete once profiling has ended: see `Session.end_profiling`.
         """
         name = os.fsdecode(path_bytes(path, "path"))
-        with reading(name, OSError), open(name, encoding="utf-8", errors="replace") as file:
-            text = file.read()
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError as error:
+            raise FileError(f"trace {name!r}: {error.strerror or error}") from None
         return cls(tuple(sorted(_events(_entries(text, name), name), key=_order)))
 
     @property
@@ -177,6 +180,8 @@ class Profile:
                 json.dump({"traceEvents": entries, "displayTimeUnit": "ms"}, file)
         except ArgumentError as error:
             raise FileError(str(error)) from error
+        except OSError as error:
+            raise FileError(f"trace {name!r}: {error.strerror or error}") from None
 
 
 def end(session: Handle) -> str:

@@ -87,9 +87,10 @@ def save_optimized(
         optimized = f"{written}.onnx" if in_ort_format else written
         writing = replace(chosen, optimized_model_filepath=optimized, config_entries=settings)
         Session(model, writing, providers, external_data_dir=external_data_dir).close()
-        with model_source.Source(model) as source, open(optimized, "ab") as file:
+        with model_source.Source(model) as source:
             level, asked = chosen.graph_optimization_level, parse(providers).asked()
-            file.write(origin.written(source, target, level, chosen.config_entries, asked, external_data_dir))
+            made = origin.written(source, target, level, chosen.config_entries, asked, external_data_dir)
+        origin.append(optimized, made, f"path: {target!r}")
         of_the_model: dict[str, Any] = {
             "initializers": {},
             "optional_initializers": [],

@@ -140,25 +140,31 @@ class SessionSpec:
 
         Raises `BusyError` in a signal handler that interrupted the load of the same session.
         """
-        with _lock:
-            load = _loads.get(self)
-            if load is None or load.gone():
-                load = _loads[self] = _Load()
-        with load.lock:
-            if load.loading:
-                raise BusyError("this thread is loading the shared session: the call interrupted the load")
-            if load.session is None and load.error is None:
-                load.loading = True
-                try:
-                    load.session = self.load()
-                except Exception as error:
-                    load.error = error
-                finally:
-                    load.loading = False
+        load = _loads.get(self)
+        if load is None or load.gone():
+            with _lock:
+                load = _loads.get(self)
+                if load is None or load.gone():
+                    load = _loads[self] = _Load()
+        if load.session is None:
+            with load.lock:
+                if load.loading:
+                    raise BusyError("this thread is loading the shared session: the call interrupted the load")
+                if load.session is None and load.error is None:
+                    self._load_into(load)
         if load.error is not None:
             raise load.error
         assert load.session is not None
         return load.session
+
+    def _load_into(self, load: _Load) -> None:
+        load.loading = True
+        try:
+            load.session = self.load()
+        except Exception as error:
+            load.error = error
+        finally:
+            load.loading = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, tuple(getattr(self, item.name) for item in fields(self))
