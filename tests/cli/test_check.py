@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_death_of_the_process_is_a_report(
 def test_process_ends_as_any_other_and_reads_nothing_of_its_starter(
     zrt_json: Callable[..., Any], saved: Callable[..., Path], module: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """The module's functions for the end run, and its process does not outlive the command."""
+    """The module's `atexit` functions run, and the process that it started ends with the command."""
     name = module(
         "import atexit, multiprocessing, pathlib, sys, time\n"
         "from zrt import CustomOp, CustomOpDomain\n\n\n"
@@ -146,9 +147,32 @@ def test_process_ends_as_any_other_and_reads_nothing_of_its_starter(
         "atexit.register(pathlib.Path('ended').write_text, 'yes')\n"
     )
     assert zrt_json("check", saved(GOOD), "--import", name)["verdict"] == "runs"
-    assert (tmp_path / "ended").read_text() == "yes"
+    require_end(tmp_path)
+    # An answer that is an error is an answer, too.
+    assert main(["check", "none.onnx", "--import", name]) == 1
+    require_end(tmp_path)
+
+
+def require_end(folder: Path) -> None:
+    assert (folder / "ended").read_text() == "yes"
+    (folder / "ended").unlink()
     with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "sleeper").read_text()), 0)
+        os.kill(int((folder / "sleeper").read_text()), 0)
+
+
+def test_death_of_the_process_is_seen_while_another_that_it_forked_goes_on(
+    zrt: Callable[..., str], saved: Callable[..., Path], module: Callable[[str], str], tmp_path: Path
+) -> None:
+    name = module(
+        "import os, pathlib, signal, time\n"
+        "forked = os.fork()\n"
+        "if not forked:\n    time.sleep(600)\n    os._exit(0)\n"
+        "pathlib.Path('forked').write_text(str(forked))\n"
+        "os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    assert "SIGSEGV" in zrt("check", saved(GOOD), "--import", name, status=1)
+    # It raises where the process is gone: then the command has waited for it.
+    os.kill(int((tmp_path / "forked").read_text()), signal.SIGKILL)
 
 
 def test_operators_of_a_module_that_prints(

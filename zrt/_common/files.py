@@ -24,8 +24,9 @@ def replacing(
     """The temporary paths at which to write `target` and the files named `beside` it.
 
     At the end all files in the temporary folder replace those of the same names, `target` last, and take their
-    permissions; after an error none does. Raises `ArgumentError` if that is impossible, if one of them is one of the
-    `inputs`, or if a name belongs to a device such as ``/dev/null``, which must not be replaced by a file.
+    permissions; after an error in the ``with``, which is raised as it is, none does. Raises `ArgumentError` if the
+    system refuses, if a file to write is one of the `inputs`, or if a name belongs to a device such as ``/dev/null``,
+    which must not be replaced by a file.
     """
     folder, name = os.path.split(os.path.abspath(target))
     names = (name, *beside)

@@ -16,10 +16,15 @@ from zrt.errors import Error, UnsupportedError, ZrtError
 PROGRAM = "from zrt.bench.child import main; main()"
 
 
+# The seconds that a process may take to end after its last answer.
+PATIENCE_S = 60.0
+
+
 class EndedError(ZrtError):
     """A process ended before it had answered: the system may have killed it for its memory."""
 
     by_signal = False
+    """Whether a signal ended it."""
     how = ""
     """The name of the signal, or the exit status."""
 
@@ -27,7 +32,7 @@ class EndedError(ZrtError):
 def _ended(code: int) -> EndedError:
     signals = {each.value: each.name for each in signal.Signals}
     how = f"status {code}" if code >= 0 else signals.get(-code, f"signal {-code}")
-    error = EndedError(f"another process of this command ended with {how}")
+    error = EndedError(f"the process that zrt started for this ended with {how}")
     error.by_signal, error.how = code < 0, how
     return error
 
@@ -35,12 +40,13 @@ def _ended(code: int) -> EndedError:
 class Child:
     """A process with this one's import path; `variables` are set in its environment.
 
-    At the end of the ``with`` it may finish what it began, such as an entry of the cache; after an exception it is
-    killed.
+    At the end of the ``with`` it has `PATIENCE_S` to finish what it began, such as an entry of the cache. If it owes an
+    answer then, it is killed.
     """
 
     def __init__(self, **variables: str) -> None:
         path = os.pathsep.join(place for place in sys.path if isinstance(place, str) and place)
+        self._answered = True
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM],
             stdin=subprocess.PIPE,
@@ -60,40 +66,51 @@ class Child:
                 f"feeds: they cannot be sent to another process, which takes arrays only: {error}"
             ) from error
         pipes: Any = self._process
+        self._answered = False
         try:
             pipes.stdin.write(request)
             pipes.stdin.flush()
             result = pickle.load(pipes.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            self._let_end()
-            raise _ended(self._process.returncode) from None
+        # A ValueError where the pipe is closed, since an earlier call found that the process had ended.
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            raise _ended(self._wait()) from None
+        self._answered = True
         if isinstance(result, Exception):
             raise result
         return result
 
-    def _let_end(self) -> None:
-        """Sends no further request, at which the process ends, and waits for that."""
+    def _wait(self) -> int:
+        """The status with which the process ends when it gets no further request; it is killed if it does not end."""
         pipes: Any = self._process
-        # It may be gone, with a part of a request.
+        # The process may have ended before it read the whole request.
         with suppress(OSError):
             pipes.stdin.close()
-        self._process.wait()
+        try:
+            return self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
 
     def close(self) -> None:
         """Ends the process at once."""
         pipes: Any = self._process
         self._process.kill()
-        self._let_end()
-        # Not read to its end: a process that this one has forked may have it open.
+        self._wait()
+        # Not read to its end, which could come later: other processes may have it open.
         pipes.stdout.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        pipes: Any = self._process
         try:
-            if kind is None:
-                self._let_end()
+            if self._answered and (kind is None or issubclass(kind, Exception)):
+                # A process that this one forked meanwhile may have the pipe open: its end would not be seen.
+                with suppress(OSError):
+                    pickle.dump(None, pipes.stdin)
+                    pipes.stdin.flush()
+                self._wait()
         finally:
             self.close()
 
@@ -105,19 +122,30 @@ def call(function: Callable[..., Any], *arguments: Any, **variables: str) -> Any
 
 
 def main() -> None:
-    """The process: calls on standard input, their results or errors on standard output, all else on standard error."""
+    """The process: calls on standard input until None, their results or errors on standard output."""
     # Ctrl-C reaches both processes; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nothing = os.open(os.devnull, os.O_RDWR)
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as replies:
-        # Neither ONNX Runtime's own output nor modules of the user meet the requests and the results.
-        with open(os.devnull, "rb") as nothing:
-            os.dup2(nothing.fileno(), 0)
+
+        def let_go() -> None:
+            for pipe in (requests, replies):
+                if not pipe.closed:
+                    os.dup2(nothing, pipe.fileno(), inheritable=False)
+
+        # The parent would wait for the end of processes that have the pipes open.
+        os.register_at_fork(after_in_child=let_go)
+        # Modules of the user must not read the requests, nor must ONNX Runtime's own output get into the results.
+        os.dup2(nothing, 0)
         os.dup2(2, 1)
         while True:
             try:
-                function, arguments = pickle.load(requests)
+                request = pickle.load(requests)
             except EOFError:
                 return
+            if request is None:
+                return
+            function, arguments = request
             try:
                 result = function(*arguments)
             except (Error, OSError) as error:

@@ -95,7 +95,7 @@ def print_result(
     *arguments: Shown.args,
     **keywords: Shown.kwargs,
 ) -> None:
-    """What `show` prints of the arguments on a page; without one, the document as JSON."""
+    """Prints the arguments by `show` on a page; without a page it prints the document as JSON."""
     if page is None:
         print_json(document)
     else:

@@ -112,7 +112,7 @@ class CallScoped:
                 break
         kept = []
         while self._arrays:
-            # It stays in the list until it is done, so that after an interrupt the next call goes on.
+            # It stays in the list until it is done, so that `_abandon` goes on with it after an interrupt.
             place, memory, whole = self._arrays[-1]
             array = whole()
             if array is not None:
@@ -161,9 +161,14 @@ class CallScoped:
 
 
 def _own(array: Array) -> None:
-    """Gives an array a copy of the memory that it views."""
+    """Gives an array a copy of the memory that it views; no elements where there is no memory for a copy."""
+    shape = array.shape
+    try:
+        content = np.ndarray.tobytes(array)
+    except MemoryError:
+        shape, content = (0,), b""
     # `Any`: numpy's stubs ask for np.bool_ here, which numpy itself refuses. A subclass may override the methods.
-    state: Any = (1, array.shape, array.dtype, False, np.ndarray.tobytes(array))
+    state: Any = (1, shape, array.dtype, False, content)
     np.ndarray.__setstate__(array, state)
 
 

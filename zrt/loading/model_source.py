@@ -171,6 +171,7 @@ def serialize(model: ModelProto, subject: str, advice: str) -> bytes:
         if model.ByteSize() > LARGEST_IN_MEMORY:
             raise ModelError(f"{subject} is larger than the 2 GB that protobuf takes: {advice}")
         data = model.SerializeToString()
+        # Raises a TypeError where these are no bytes.
         memoryview(data)
         return data
     except ModelError:

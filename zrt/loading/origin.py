@@ -62,7 +62,7 @@ def written(
 
 
 def append(path: str, made: bytes, subject: str) -> None:
-    """Puts the entry behind the model in a file that is being written."""
+    """Appends the entry of metadata (`made`) to a file that holds a model."""
     try:
         with open(path, "ab") as file:
             file.write(made)
