@@ -148,7 +148,7 @@ def _bind(session: Any, inputs: Sequence[Place], outputs: Sequence[Place]) -> An
     return binding
 
 
-# Those of this process, where it is the other one.
+# The contenders of this process, if it is the one that measures apart.
 _contenders: dict[str, Contender] = {}
 
 

@@ -12,7 +12,7 @@ from zrt.diagnosis.sides import Arrays, Feeds, SessionSide
 from zrt.errors import ModelError
 from zrt.session.spec import SessionSpec
 
-# The side of this process, where it is the other one.
+# The side that this process runs, if it is the process of the other library.
 _here: list[SessionSide] = []
 
 

@@ -65,7 +65,7 @@ FOREIGN_ENTRIES = (
 )
 
 _ENTRY = re.compile(r"[0-9a-f]+-[0-9a-f]{64}\.zrt")
-# Of the folder in which an entry is made; its lock tells other processes so.
+# The end of the name of the folder in which an entry is made; its lock tells other processes so.
 FILLING = ".filling"
 # No files of the user's have such names: a folder of theirs may be named as the cache by mistake.
 _MEMOS = ".zrt-notes"
