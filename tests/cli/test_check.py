@@ -19,6 +19,12 @@ from zrt.graph.model_proto import parse as proto_of
 
 GOOD = parse("(float[2] x) => (float[2] y) { y = Neg(x) }")
 OPEN = parse("(float[n] x) => (float[n] y) { y = Neg(x) }")
+# The text of a module with an operator that no model runs.
+OPERATORS = (
+    "import zrt\n\n\nclass Twice(zrt.CustomOp):\n    inputs = outputs = ('float32',)\n\n"
+    "    def compute(self, context):\n        raise AssertionError\n\n\n"
+    "domain = zrt.CustomOpDomain('my.ops', [Twice()])\n"
+)
 
 
 @pytest.fixture
@@ -135,11 +141,7 @@ def test_process_ends_as_any_other_and_reads_nothing_of_its_starter(
 ) -> None:
     """The module's `atexit` functions run, and the process that it started ends with the command."""
     name = module(
-        "import atexit, multiprocessing, pathlib, sys, time\n"
-        "from zrt import CustomOp, CustomOpDomain\n\n\n"
-        "class Twice(CustomOp):\n    inputs = outputs = ('float32',)\n\n"
-        "    def compute(self, context):\n        pass\n\n\n"
-        "domain = CustomOpDomain('my', [Twice()])\n"
+        f"{OPERATORS}import atexit, multiprocessing, pathlib, sys, time\n"
         "assert sys.stdin.read() == ''\n"
         "sleeper = multiprocessing.get_context('fork').Process(target=time.sleep, args=(3600,), daemon=True)\n"
         "sleeper.start()\n"
@@ -178,11 +180,7 @@ def test_death_of_the_process_is_seen_while_another_that_it_forked_goes_on(
 def test_operators_of_a_module_that_prints(
     zrt_json: Callable[..., Any], saved: Callable[..., Path], module: Callable[[str], str]
 ) -> None:
-    name = module(
-        "import zrt\nprint('{')\n\n\nclass Twice(zrt.CustomOp):\n    inputs = outputs = ('float32',)\n\n"
-        "    def compute(self, context):\n        raise AssertionError\n\n\n"
-        "domain = zrt.CustomOpDomain('my.ops', [Twice()])\n"
-    )
+    name = module(f"print('{{')\n{OPERATORS}")
     proto, _, _ = proto_of(GOOD)
     proto.graph.node[0].op_type, proto.graph.node[0].domain = "Twice", "my.ops"
     proto.opset_import.add(domain="my.ops", version=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from importlib.util import find_spec
 
@@ -20,6 +21,11 @@ def _clone() -> str | None:
     """The folder of a clone or of an unpacked sdist, if the package lies in one: a wheel lacks the build's hook."""
     hook = os.path.join(_PACKAGE, "_native", "hatch_build.py")
     return os.path.dirname(_PACKAGE) if os.path.isfile(hook) else None
+
+
+def search_path() -> list[str]:
+    """`sys.path` without what is no str, which Python ignores too."""
+    return [place for place in sys.path if isinstance(place, str)]
 
 
 def install_line(extra: str) -> str:

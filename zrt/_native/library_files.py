@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from zrt._common import elf
+from zrt._common import elf, installation
 
 DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 METADATA_SUFFIX = ".dist-info"
@@ -39,18 +39,13 @@ def problem(path: str | bytes) -> str | None:
     return "it is cut off: the file is shorter than its headers say" if elf.is_cut(path) else None
 
 
-def search_path() -> list[str]:
-    """`sys.path` without what is no str, which Python ignores too."""
-    return [place for place in sys.path if isinstance(place, str)]
-
-
 def metadata(name: str, folders: Iterable[str] | None = None) -> str | None:
     """The folder of an installed distribution's metadata, whose name contains the version; `folders`: those to look in.
 
     importlib.metadata finds the same and takes 20 ms to import.
     """
     beginning = name.replace("-", "_") + "-"
-    for place in search_path() if folders is None else folders:
+    for place in installation.search_path() if folders is None else folders:
         try:
             folder = os.path.abspath(place)
             entries = os.listdir(folder)

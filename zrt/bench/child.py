@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
+from zrt._common import installation
 from zrt.errors import Error, UnsupportedError, ZrtError
 
 PROGRAM = "from zrt.bench.child import main; main()"
@@ -45,7 +46,7 @@ class Child:
     """
 
     def __init__(self, **variables: str) -> None:
-        path = os.pathsep.join(place for place in sys.path if isinstance(place, str) and place)
+        path = os.pathsep.join(filter(None, installation.search_path()))
         self._answered = True
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM],

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from zrt._common import elf
+from zrt._common import elf, installation
 from zrt._native import _ort, ffi, lib, library_files
 from zrt._native.library import library
 from zrt.errors import ProviderError
@@ -173,7 +173,7 @@ def _requirement(package: str, file: str, cuda: int | None) -> str:
 
 def nvidia_folders() -> Iterator[str]:
     """The folders of libraries in NVIDIA's Python packages."""
-    for folder in library_files.search_path():
+    for folder in installation.search_path():
         packages = os.path.join(folder, "nvidia")
         if os.path.isdir(packages):
             for name in sorted(os.listdir(packages)):

@@ -190,8 +190,7 @@ def _parameter(name: Any, array: Any) -> tuple[bytes, tuple[int, ...], ElementTy
         raise UnsupportedError(f"{subject}: an adapter cannot hold {kind.name}")
     if not array.ndim:
         raise ShapeError(f"{subject}: an adapter holds no scalars, give it a shape")
-    little = array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder in "=<>" else array
-    return word, array.shape, kind, np.ascontiguousarray(little).tobytes()
+    return word, array.shape, kind, arrays.native(array).tobytes()
 
 
 def _write(parameters: list[tuple[bytes, tuple[int, ...], ElementType, bytes]], versions: list[int]) -> bytes:
