@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,11 +17,13 @@ from zrt.bench.official_contenders import RUN, RUN_AGAIN, RUN_WITH_IOBINDING, Of
 from zrt.bench.report import Report, Row, Settings, SetUp
 from zrt.environment import environment
 from zrt.errors import Error
+from zrt.lanes.audit import PortAudit
 from zrt.lanes.lane import Lane
 from zrt.lanes.ports import LaneMemory
 from zrt.loading.session_options import SessionOptions
 from zrt.providers import CPU, CUDA
 from zrt.session.session import Session
+from zrt.values.type_info import ValueInfo
 
 # The keys of contenders that do the same work.
 PAIRS = (("lane", RUN_WITH_IOBINDING), ("prepared_run", RUN), ("session_run", RUN), (RUN_AGAIN, RUN))
@@ -108,25 +110,24 @@ def _ratios(series: Mapping[str, Series]) -> dict[str, float]:
 def _official(settings: Settings, session: Session, lane: Lane) -> AbstractContextManager[Official]:
     """onnxruntime's contenders over the lane's memory, or over a copy in another process."""
     audit = lane.audit()
-    sides = (session.inputs, audit.inputs, lane.inputs), (session.outputs, audit.outputs, lane.outputs)
-    inputs, outputs = (
-        [
-            Place(
-                info.name, info.element_type.onnx_code, port.shape or (), None if port.allocates else arrays[info.name]
-            )
-            for info, port in zip(infos, ports, strict=True)
-        ]
-        for infos, ports, arrays in sides
-    )
+    inputs = _places(session.inputs, audit.inputs, lane.inputs)
+    outputs = _places(session.outputs, audit.outputs, lane.outputs)
     # The CPU execution provider is last, as in zrt.
     providers = [*(named for named in settings.named if named[0] != CPU.name), (CPU.name, {})]
     options = _official_options(settings)
     keys = (RUN, RUN_WITH_IOBINDING, *((RUN_AGAIN,) if settings.self_check else ()))
     arguments = settings.model, options, providers, inputs, outputs, keys
     apart = CUDA.name in dict(settings.named) if settings.own_process is None else settings.own_process
-    return (
-        official_contenders.set_up_apart(*arguments) if apart else nullcontext(official_contenders.set_up(*arguments))
-    )
+    if apart:
+        return official_contenders.set_up_apart(*arguments)
+    return nullcontext(official_contenders.set_up(*arguments))
+
+
+def _places(infos: Iterable[ValueInfo], ports: Iterable[PortAudit], arrays: Mapping[str, Any]) -> list[Place]:
+    return [
+        Place(info.name, info.element_type.onnx_code, port.shape or (), None if port.allocates else arrays[info.name])
+        for info, port in zip(infos, ports, strict=True)
+    ]
 
 
 def _official_options(settings: Settings) -> dict[str, Any]:
