@@ -5,14 +5,17 @@
 
 import enum
 import inspect
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import zrt
 from tests.robustness import table
-from tests.robustness.vocabulary import PROMISED, Row, World
+from tests.robustness.anything import Raising, typed_errors
+from tests.robustness.vocabulary import PROMISED, Row, Take, World
 
 ROWS = list(table.rows())
 OPERATORS = ("__init__", "__new__", "__enter__", "__getitem__", "__iter__", "__len__", "__sub__")
@@ -30,6 +33,27 @@ def test_bad_input_raises(row: Row, tmp_path: Path) -> None:
     assert isinstance(error, wanted) if wanted is zrt.Error else type(error) is wanted, repr(error)
     for word in row.bad.words:
         assert word in str(error)
+    world.check()
+
+
+# Some of these objects make numpy warn.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("take", table.TAKES, ids=lambda take: f"{take[0]}-{take[1]}".replace(" ", "-"))
+def test_any_object_is_taken_or_refused(take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    world = World(tmp_path)
+    *_, use = take
+    for thing in (
+        *(np.array([]), np.array([1, 2]), np.array(["a", "b"]), np.zeros(2, "i4, i4")),
+        *(Raising(), 2**70, -(2**70), float("nan"), "\ud800", "a\0b", b"\xff\0", {1: None}, [None]),
+    ):
+        try:
+            with typed_errors:
+                use(world, thing)
+        except Exception as error:
+            # The row itself can fail, for example where it takes settings as keywords.
+            frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+            assert not any(f"{Path(zrt.__file__).parent}/" in name for name in frames), repr(thing)
     world.check()
 
 

@@ -58,13 +58,15 @@ class Engine:
 
     def insisted(self, wanted: str | None) -> Engine:
         """This engine, or the one that the caller forces; `UnsupportedError` where that cannot make the session."""
-        if wanted is None or wanted == self.name:
+        if wanted is None:
+            return self
+        if not isinstance(wanted, str) or wanted not in (EDITOR, ONNX):
+            raise ArgumentError(f"engine: {shown(wanted)} is neither {EDITOR!r} nor {ONNX!r}")
+        if wanted == self.name:
             return self
         if wanted == ONNX:
             return Engine(ONNX, ("the caller asked for it",))
-        if wanted == EDITOR:
-            raise UnsupportedError(f"ONNX Runtime's model editor does not support this: {'; '.join(self.reasons)}")
-        raise ArgumentError(f"engine: {shown(wanted)} is neither {EDITOR!r} nor {ONNX!r}")
+        raise UnsupportedError(f"ONNX Runtime's model editor does not support this: {'; '.join(self.reasons)}")
 
 
 def _whole(graph: Any) -> Iterable[str]:

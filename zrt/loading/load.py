@@ -46,6 +46,7 @@ BYTES_IN_USE = SessionConfigKey.USE_ORT_MODEL_BYTES_DIRECTLY
 # Loads share options only where these fields have their defaults: other values do more in a load than to set a value.
 _OWN_WORK = attrgetter("logger", "optimized_model_filepath", "profile_file_prefix")
 _containers = attrgetter(*(item.name for item in fields(SessionOptions) if item.default is MISSING))
+_weights = attrgetter("initializers", "external_initializer_files", "optional_initializers", "trusted_folders")
 _NAMES = [item.name for item in fields(SessionOptions) if item.default is not MISSING]
 _values = attrgetter(*_NAMES)
 
@@ -112,9 +113,9 @@ def _wish(options: SessionOptions, selection: DefaultSelection) -> Any:
 
 def shared_options(options: SessionOptions) -> PoolOptions | None:
     """The options that loads with the same plain settings share, as they take time to make; None for other settings."""
-    if not options.use_per_session_threads or any(value is not None for value in _OWN_WORK(options)):
+    if options.use_per_session_threads is not True or any(value is not None for value in _OWN_WORK(options)):
         return None
-    if any(type(container) not in (dict, list) or container for container in _containers(options)):
+    if any(map(_is_filled, _containers(options))):
         return None
     values = _values(options)
     if any(type(value) not in _CONSTANT for value in values):
@@ -314,6 +315,9 @@ def require_other_file(source: Source, settings: PoolOptions, options: SessionOp
 
 def _bring_weights(options: SessionOptions) -> bool:
     """Whether a field for weights has another value than its default, right or wrong."""
-    weights = options.initializers != {} or options.external_initializer_files != {}
-    lists = options.optional_initializers != [] or options.trusted_folders != []
-    return weights or lists or options.prepacked_weights is not None
+    return options.prepacked_weights is not None or any(map(_is_filled, _weights(options)))
+
+
+def _is_filled(container: Any) -> bool:
+    """Whether a field has another value than its default, an empty dict or list; an array has no truth of its own."""
+    return type(container) not in (dict, list) or bool(container)

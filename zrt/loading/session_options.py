@@ -265,6 +265,7 @@ class SessionOptions(OptionData):
 
     def _calls(self) -> list[Call]:
         """The calls that set the fields; those of `config_entries` come last, so that they take precedence."""
+        calls = calls_of(self)
         if self.use_per_session_threads is False:
             default = SessionOptions()
             for name in OWN_THREADS:
@@ -272,7 +273,6 @@ class SessionOptions(OptionData):
                     raise ArgumentError(
                         f"{name}: with use_per_session_threads=False it is the environment's, see ThreadingOptions"
                     )
-        calls = calls_of(self)
         if cpu_budget.current():
             # Before those of `config_entries`. Threads that spin would use CPUs of other runs.
             calls += [
@@ -298,15 +298,14 @@ class SessionOptions(OptionData):
 
     def _domains(self) -> list[Handle]:
         """The handles of the custom operators' domains, which the session keeps alive."""
-        if not self.custom_ops:
+        domains = self.custom_ops
+        if not isinstance(domains, Sequence):
+            raise wrong_type("custom_ops", "a list of CustomOpDomains", domains)
+        if not domains:
             return []
         # An import that goes up: docs/architecture.md lists it.
         from zrt.custom_ops import CustomOpDomain
 
-        try:
-            domains = list(self.custom_ops)
-        except TypeError:
-            raise wrong_type("custom_ops", "a list of CustomOpDomains", self.custom_ops) from None
         for domain in domains:
             if not isinstance(domain, CustomOpDomain):
                 raise wrong_type("custom_ops", "CustomOpDomains", domain)

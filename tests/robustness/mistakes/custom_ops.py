@@ -67,7 +67,8 @@ DECLARED = [
 DOMAINS = [
     Bad(Kind.WRONG_TYPE, lambda w: zrt.CustomOpDomain("d", [Op()]), "custom_ops", "a list of CustomOpDomains"),
     Bad(Kind.WRONG_TYPE, lambda w: [Op()], "custom_ops", "Op"),
-    *wrong_types("custom_ops", 5),
+    *wrong_types("custom_ops", 5, None),
+    Bad(Kind.WRONG_TYPE, lambda w: np.array([zrt.CustomOpDomain("d", [Op()])]), "custom_ops", "ndarray"),
     Bad(Kind.WRONG_VALUE, lambda w: [zrt.CustomOpDomain("d", [Op()])] * 2, "custom_ops", "'d'", "twice"),
     Bad(Kind.CLOSED, lambda w: [closed(zrt.CustomOpDomain("d", [Op()]))], "CustomOpDomain is closed"),
 ]

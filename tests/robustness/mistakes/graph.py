@@ -182,6 +182,7 @@ LOCATIONS = [
 ENGINES = [
     Bad(Kind.WRONG_VALUE, lambda w: "ort", "engine", "'ort'", "'editor'"),
     Bad(Kind.WRONG_TYPE, lambda w: 5, "engine", "5", error=ArgumentError),
+    Bad(Kind.WRONG_TYPE, lambda w: np.array(["onnx", "editor"]), "engine", "'editor'", error=ArgumentError),
 ]
 
 # The onnx package reads these models first and raises.

@@ -68,12 +68,14 @@ INITIALIZERS = [
     weight(Kind.WRONG_VALUE, lambda w: f32(4, 512).T, "contiguous"),
     weight(Kind.WRONG_VALUE, lambda w: np.zeros((512, 4), ">f4"), "byte order"),
     Bad(Kind.WRONG_TYPE, lambda w: [f32(512, 4)], "initializers", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: f32(512, 4), "initializers", "ndarray"),
     *wrong_types("initializers", None),
 ]
 
 OPTIONAL = [
     *wrong_types("optional_initializers", "w", None),
     Bad(Kind.WRONG_TYPE, lambda w: [5], "optional_initializers", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: np.array(["w"]), "optional_initializers", "ndarray"),
 ]
 
 FILES = [
@@ -85,11 +87,13 @@ FILES = [
     Bad(Kind.WRONG_TYPE, lambda w: {"outside.weights": 5}, "'outside.weights'", "int"),
     Bad(Kind.WRONG_VALUE, lambda w: {"outside.weights": memoryview(bytes(99))[::2]}, "contiguous"),
     *wrong_types("external_initializer_files", b""),
+    Bad(Kind.WRONG_TYPE, lambda w: f32(4), "external_initializer_files", "ndarray"),
 ]
 
 TRUSTED = [
     *wrong_types("trusted_folders", "folder", 5),
     Bad(Kind.WRONG_TYPE, lambda w: [5], "trusted_folders", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: np.array([str(w.folder)]), "trusted_folders", "ndarray"),
     Bad(Kind.MISSING_FILE, lambda w: [w.folder / "absent"], "trusted_folders", "absent", error=ArgumentError),
     Bad(Kind.WRONG_VALUE, lambda w: [w.file("a", b"1")], "trusted_folders", "directory", error=ArgumentError),
     Bad(Kind.WRONG_VALUE, lambda w: ["a\0"], "trusted_folders", "NUL"),
