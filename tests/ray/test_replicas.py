@@ -13,7 +13,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from importlib.resources import files
+from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,7 @@ import zrt
 import zrt.ray
 from tests.conftest import ENDLESS, LOOP
 from tests.serving.conftest import Client, Server
+from tests.serving.test_connection import check_unclear_ends
 from zrt import errors
 from zrt.serving import Application, application
 
@@ -70,6 +74,11 @@ class Cluster(Client):
         """The requests that each replica has."""
         actors = [ray.get_actor(one["actor_name"], namespace="serve") for one in self.replicas()]
         return [ray.get(actor.get_num_ongoing_requests.remote(), timeout=30) for actor in actors]
+
+    def peaks(self) -> dict[int, int]:
+        """The most bytes that each replica has had so far, by its process."""
+        lines = {one["pid"]: Path(f"/proc/{one['pid']}/status").read_text() for one in self.replicas()}
+        return {process: int(text.split("VmHWM:")[1].split()[0]) << 10 for process, text in lines.items()}
 
     def whole(self, count: int, ended: int) -> bool:
         """Whether that many replicas run, none of which is the process that ended."""
@@ -191,6 +200,32 @@ class TestBothNodes:
         )
         assert answer.status == 200, answer.body[:200]
         assert answer.body[int(answer.headers["inference-header-content-length"]) :] == data
+
+    def test_requests_with_unclear_ends_are_refused(self, there: Cluster) -> None:
+        check_unclear_ends(there.port, "double")
+
+    def test_bodies_that_are_too_large_take_no_memory(self, there: Cluster) -> None:
+        path, size = "/v2/models/copy/infer", 400 << 20
+        before = there.peaks()
+        # Each request reaches a replica that chance chooses.
+        for _ in range(4):
+            packed = there.ask("POST", path, gzip.compress(bytes(size), 1), {"Content-Encoding": "gzip"})
+            with closing(there.connect()) as connection:
+                connection.request("POST", path, repeat(bytes(1 << 20), size >> 20), encode_chunked=True)
+                assert (packed.status, connection.getresponse().status) == (413, 413)
+        for process, peak in there.peaks().items():
+            assert peak - before[process] < size // 2
+
+    def test_clients_that_do_not_go_on_keep_nobody_waiting(
+        self, there: Cluster, eventually: Callable[..., None]
+    ) -> None:
+        head = b"POST /v2/models/double/infer HTTP/1.1\r\nContent-Length: 100\r\n\r\n"
+        with ExitStack() as clients:
+            for number in range(200):
+                client = clients.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=60))
+                client.sendall((head + b" " * 99)[: number % 150])
+            assert there.infer("double", rows([1, 2, 3, 4])).json["outputs"][0]["data"] == [2, 4, 6, 8]
+        eventually(lambda: there.taken() == [0, 0])
 
     @pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
     def test_triton_client(self, there: Cluster, binary: bool) -> None:

@@ -208,6 +208,32 @@ class TestApplication:
         asyncio.run(leave())
         app.close()
 
+    def test_client_that_does_not_go_on_with_its_body_is_given_up(
+        self, double: zrt.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from zrt.serving import infer
+
+        monkeypatch.setattr(infer, "PATIENCE", 0.1)
+        app = application({"m": double})
+
+        async def half() -> list[Any]:
+            came = [{"type": "http.request", "body": b"{", "more_body": True}]
+            sent: list[Any] = []
+
+            async def receive() -> Any:
+                return came.pop() if came else await asyncio.Event().wait()
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            path = "/v2/models/m/infer"
+            await app({"type": "http", "method": "POST", "path": path, "headers": []}, receive, send)
+            return sent
+
+        head, body = asyncio.run(half())
+        assert (head["status"], body["body"]) == (408, b'{"error":"no part of the body came for 0.1 seconds"}')
+        app.close()
+
     def test_loop_that_ended_before_it_woke_a_thread_stops_no_other(self, double: zrt.Session) -> None:
         app = application({"m": double}, lanes=1)
         app.load()

@@ -83,10 +83,8 @@ def test_client_that_takes_no_answer_is_given_up(
     assert answer < len(data)
 
 
-# A second request, which a body may hide from a proxy, or a proxy from the server.
-HIDDEN = b"GET /v2/models/m/ready HTTP/1.1\r\nHost: x\r\n\r\n"
 # The ends of a head about whose body two readers can think differently.
-UNCLEAR = {
+UNCLEAR_ENDS = {
     "length and chunks": b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "chunks and length": b"Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n0\r\n\r\n",
     "two lengths": b"Content-Length: 0\r\nContent-Length: %d\r\n\r\n",
@@ -109,26 +107,33 @@ UNCLEAR = {
 }
 
 
-def test_request_with_an_unclear_end_is_refused_and_nothing_after_it_is_read(
-    serve: Callable[..., Server], double: zrt.Session
-) -> None:
-    server = serve({"m": double})
+def check_unclear_ends(port: int, model: str) -> None:
+    """Checks that requests with an unclear end are refused, and that nothing after them is read."""
+    # A second request, which a body may hide from a proxy, or a proxy from the server.
+    hidden = f"GET /v2/models/{model}/ready HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    first = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\n".encode()
     answers = {}
-    for case, rest in UNCLEAR.items():
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
-            client.sendall(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n" + rest % len(HIDDEN) + HIDDEN)
+    for case, rest in UNCLEAR_ENDS.items():
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+            client.sendall(first + rest % len(hidden) + hidden)
             answer = b""
             # The server closes the connection; a client that sent more than was read may see a reset.
             with suppress(ConnectionResetError):
                 while part := client.recv(1 << 16):
                     answer += part
         answers[case] = re.findall(rb"HTTP/1.1 (\d+)", answer), b'"ready"' in answer
-    assert answers == dict.fromkeys(UNCLEAR, ([b"400"], False))
+    assert answers == dict.fromkeys(UNCLEAR_ENDS, ([b"400"], False))
     # A request that is clear, and the one after it.
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
-        client.sendall(HIDDEN + HIDDEN.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        client.sendall(hidden + hidden.replace(b"Host: x", b"Host: x\r\nConnection: close"))
         answer = b"".join(iter(lambda: client.recv(1 << 16), b""))
     assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"200"]
+
+
+def test_request_with_an_unclear_end_is_refused_and_nothing_after_it_is_read(
+    serve: Callable[..., Server], double: zrt.Session
+) -> None:
+    check_unclear_ends(serve({"m": double}).port, "m")
 
 
 class Loop:

@@ -9,13 +9,11 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from zrt.serving.settings import PATIENCE
+
 # The most bytes of a head, of a chunk's size with its extensions, or of the lines after the last chunk. The parser
 # keeps them all, and copies a long line again for each part that comes.
 MOST_BYTES = 1 << 16
-
-# The seconds that a client may take until its first request begins, for a head, and between two parts of a body; and
-# those in which it has to take a part of what is sent to it.
-PATIENCE = 60.0
 
 
 class Connection(HttpToolsProtocol):

@@ -20,8 +20,8 @@ from zrt.serving.build import Answer, build
 from zrt.serving.loaded import Loaded
 from zrt.serving.model import ServedModel
 from zrt.serving.parse import InferRequest, parse, timeout
-from zrt.serving.request_error import BAD_REQUEST, FAILED, UNAVAILABLE, RequestError
-from zrt.serving.settings import Settings
+from zrt.serving.request_error import BAD_REQUEST, FAILED, TOO_SLOW, UNAVAILABLE, RequestError
+from zrt.serving.settings import PATIENCE, Settings
 from zrt.values import symbolic_shapes
 
 logger: logging.Logger = logging.getLogger("zrt.serving")
@@ -141,14 +141,21 @@ async def _unless_gone(answering: Coroutine[Any, Any, Answer], receive: Receive)
 
 
 async def _read(receive: Receive, declared: str | None, limit: int) -> bytes:
-    """The body of a request, at most `limit` bytes."""
+    """The body of a request, at most `limit` bytes.
+
+    A client that does not go on with it is given up, as servers other than zrt's own wait for ever.
+    """
     if declared is not None and declared.isdecimal() and (len(declared) > LONGEST or int(declared) > limit):
         raise codings.too_large(limit)
     chunks: list[bytes] = []
     size = 0
     more = True
     while more:
-        message = await receive()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                message = await receive()
+        except TimeoutError:
+            raise RequestError(TOO_SLOW, f"no part of the body came for {PATIENCE:g} seconds") from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         chunk = message.get("body", b"")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 BAD_REQUEST = 400
 NOT_FOUND = 404
+TOO_SLOW = 408
 TOO_LARGE = 413
 UNSUPPORTED_CODING = 415
 FAILED = 500

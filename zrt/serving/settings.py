@@ -8,6 +8,10 @@ from zrt._common.arguments import integer, seconds
 from zrt.environment.pool_options import MOST_THREADS
 from zrt.errors import ArgumentError
 
+# The seconds that a client may take until its first request begins, for a head, and between two parts of a body; and
+# those in which it has to take a part of what is sent to it.
+PATIENCE = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
