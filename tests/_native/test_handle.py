@@ -1,7 +1,9 @@
 import gc
+from pathlib import Path
 
 import pytest
 
+import zrt
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -66,3 +68,11 @@ def test_interrupt_after_make_leaks_nothing():
     del parent
     gc.collect()
     assert seen == ["parent"]
+
+
+def test_every_pointer_in_use_has_a_handle_in_a_variable():
+    """Another thread may close the object, and only a variable, an argument or a container keeps its handle then."""
+    package = Path(zrt.__file__).parent
+    sources = {path: path.read_text() for path in package.rglob("*.py")}
+    assert len(sources) > 100
+    assert [str(path) for path, text in sources.items() if "_open().pointer" in text] == []

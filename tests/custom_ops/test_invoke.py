@@ -10,7 +10,8 @@ import pytest
 
 import zrt
 from tests.custom_ops.support import ONE, Op, X, build, load, options
-from zrt.custom_ops import KernelContext, KernelInfo
+from zrt._native.cdata import new_array
+from zrt.custom_ops import KernelContext, KernelInfo, invoke
 from zrt.custom_ops import Op as Standard
 from zrt.custom_ops.node import Attr
 from zrt.errors import CallbackError, ClosedError, Error
@@ -219,6 +220,29 @@ def test_closed_op_raises() -> None:
         op.invoke(context, [X, X], [X.copy()])
 
     assert "Op is closed" in refused(make_add, work)
+
+
+def test_values_closed_by_another_thread_stay_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So large that the system takes the memory of a freed one back.
+    shape = (1 << 21,)
+
+    def work(context: KernelContext, op: Standard) -> Any:
+        first, second, out = values = [zrt.Value.allocate(shape, F) for _ in range(3)]
+        first.numpy()[:], second.numpy()[:], result = 1, 2, out.numpy()
+
+        def closing(kind: str, pointers: Any) -> Any:
+            array = new_array(kind, pointers)
+            if len(pointers) == 1:
+                # Those of the output, which are the last: as another thread could from here on.
+                for value in values:
+                    value.close()
+            return array
+
+        monkeypatch.setattr(invoke, "new_array", closing)
+        op.invoke(context, [first, second], [out])
+        return result[0]
+
+    assert call(make_add, work) == 3
 
 
 def test_invoke_with_changing_shapes() -> None:

@@ -11,7 +11,7 @@ import pytest
 import zrt
 from tests.custom_ops.support import ONE, Op, X, caused_by, load
 from tests.robustness.conftest import Child
-from zrt.custom_ops import KernelContext, KernelInfo
+from zrt.custom_ops import KernelContext, KernelInfo, ShapeContext
 from zrt.errors import CallbackError
 
 
@@ -88,6 +88,23 @@ def test_odd_exceptions() -> None:
         with pytest.raises(CallbackError) as caught:
             load(ONE, Raising(odd)).run([X])
         assert caught.value.__cause__ is odd
+
+
+@pytest.mark.parametrize("name", ["__traceback__", "__cause__", "__context__"])
+def test_exception_whose_class_overrides_an_attribute(name: str) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError
+
+    odd = type("OddError", (Exception,), {name: property(refuse)})
+
+    class Inferring(Op):
+        def infer_shapes(self, context: ShapeContext) -> None:
+            raise odd("no shape")
+
+    with caused_by(odd, "OddError: no"):
+        load(ONE, Raising(odd("no"))).run([X])
+    with caused_by(odd, "infer_shapes: OddError: no shape"):
+        load(ONE, Inferring())
 
 
 def test_exception_of_a_nested_run() -> None:

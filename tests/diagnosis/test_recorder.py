@@ -278,6 +278,22 @@ def test_closed_objects(session: zrt.Session) -> None:
         session.run(GOOD)
 
 
+def test_closed_while_another_thread_reads(session: zrt.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = session.record()
+    for _ in range(3):
+        session.run(GOOD)
+    read = zrt.RecordedRun._read
+
+    def closing(run: Any) -> zrt.RecordedRun:
+        # As another thread could at this moment.
+        recorder.close()
+        return read(run)
+
+    monkeypatch.setattr(zrt.RecordedRun, "_read", closing)
+    assert [run.number for run in recorder.runs] == [1, 2, 3]
+    assert recorder.closed
+
+
 def test_closed_recorder_keeps_no_session(path: Path) -> None:
     session = zrt.Session(path, QUIET)
     recorder = session.record()

@@ -264,6 +264,7 @@ class TestForeign:
         assert zrt.from_dlpack(Foreign(())).numpy().tolist() == 0
         copied = zrt.from_dlpack(Foreign((2, 2), (-2, 1), byte_offset=8), copy=True)
         assert copied.numpy().tolist() == [[2, 3], [0, 1]]
+        assert zrt.from_dlpack(Foreign((1, 2), (1 << 62, 1)), copy=True).numpy().tolist() == [[0, 1]]
         misplaced = zrt.from_dlpack(Foreign((2,), byte_offset=2), copy=True)
         assert misplaced.shape == (2,)
 

@@ -8,6 +8,7 @@ import pytest
 
 import zrt
 from tests.support import models
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ModelLoadCanceledError, UnsupportedError
 
 
@@ -121,6 +122,21 @@ def test_several_loads_end_together(long, background):
         with pytest.raises(ModelLoadCanceledError):
             job.result()
     assert outcome(long, other)
+
+
+def test_closed_by_another_thread_while_a_load_begins(monkeypatch):
+    make = PoolOptions.make
+
+    def closing(*arguments):
+        # As another thread could at this moment.
+        cancellation.close()
+        return make(*arguments)
+
+    monkeypatch.setattr(PoolOptions, "make", closing)
+    for _ in range(20):
+        cancellation = zrt.LoadCancellation()
+        assert outcome(models.add(), cancellation)
+    assert cancellation.closed
 
 
 def test_loaded_session_is_not_affected():

@@ -146,6 +146,12 @@ def from_message(message: str) -> tuple[str, BaseException | None]:
     return re.sub(_MARK, "", message), error
 
 
+# Of an exception whose class may have overridden these attributes.
+_trace_of, _cause_of, _context_of = (
+    vars(BaseException)[name].__get__ for name in ("__traceback__", "__cause__", "__context__")
+)
+
+
 def _clear_frames(error: BaseException | None) -> None:
     seen: set[int] = set()
     waiting = [error]
@@ -153,8 +159,8 @@ def _clear_frames(error: BaseException | None) -> None:
         each = waiting.pop()
         if each is not None and id(each) not in seen:
             seen.add(id(each))
-            traceback.clear_frames(each.__traceback__)
-            waiting += [each.__cause__, each.__context__]
+            traceback.clear_frames(_trace_of(each))
+            waiting += [_cause_of(each), _context_of(each)]
 
 
 class Load(Carrier):

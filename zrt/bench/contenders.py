@@ -79,4 +79,5 @@ def own_contenders(subject: Subject, lane: Lane) -> list[Contender]:
 
 def stop_rebinding(lane: Lane) -> None:
     """Let the lane run over its last bound values from now on, as the C loop does, without copies to the device."""
-    lane._open().pointer.input_count = 0
+    handle = lane._open()
+    handle.pointer.input_count = 0

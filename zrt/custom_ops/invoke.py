@@ -195,7 +195,9 @@ class Op(Owner):
                 raise UnsupportedError(f"{self.name}: the shape of output {index} depends on the inputs' content")
             if place.shape != shape:
                 raise ShapeError(f"{self.name}, output {index}: expected shape {list(shape)}, got {list(place.shape)}")
-        sources, targets = _pointers(fed), _pointers(places)
+        # Another thread may close a value meanwhile.
+        read, written = _handles(fed), _handles(places)
+        sources, targets = _pointers(read), _pointers(written)
         status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, self._written))
 
 
@@ -232,5 +234,9 @@ def _values(arrays: Any, types: tuple[ElementType | None, ...], subject: str) ->
     return values
 
 
-def _pointers(values: Sequence[Value | None]) -> Any:
-    return new_array("OrtValue *", [NULL if value is None else value._open().pointer for value in values])
+def _handles(values: Sequence[Value | None]) -> list[Handle | None]:
+    return [None if value is None else value._open() for value in values]
+
+
+def _pointers(handles: Sequence[Handle | None]) -> Any:
+    return new_array("OrtValue *", [NULL if handle is None else handle.pointer for handle in handles])

@@ -132,13 +132,15 @@ class Recorder(Owner):
     @property
     def runs(self) -> tuple[RecordedRun, ...]:
         """The last runs, in the order of their ends. A run that ends at this moment may be missing."""
-        recorder = self._open().pointer
+        handle = self._open()
+        recorder = handle.pointer
         return _runs(recorder, range(min(int(recorder.size), int(recorder.count))))
 
     @property
     def count(self) -> int:
         """How many runs it saw."""
-        return int(self._open().pointer.count)
+        handle = self._open()
+        return int(handle.pointer.count)
 
     @property
     def capsules(self) -> tuple[str, ...]:

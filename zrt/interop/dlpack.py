@@ -228,9 +228,14 @@ def _copied(
         packed = arrays.view(handle, address, shape, element_type).copy()
         return Value.from_packed(packed, element_type, shape, subject)
     width = element_type.bits // 8
-    steps = None if strides is None else tuple(step * width for step in strides)
+    steps = None
+    if strides is not None:
+        # That of a size of 1 may be any number.
+        steps = tuple(step * width if size > 1 else width for size, step in zip(shape, strides, strict=True))
     try:
         copied = arrays.strided(handle, address, shape, steps, width).copy(order="C")
     except MemoryError as error:
         raise AllocationError(f"{subject}: {error}") from error
+    except (ValueError, OverflowError) as error:
+        raise DLPackError(f"{subject}: numpy has no array of shape {shape}, strides {strides}: {error}") from error
     return Value.from_array(copied.view(element_type.dtype), subject)

@@ -113,12 +113,14 @@ class State(Owner, Mapping[str, Any]):
     @property
     def steps(self) -> int:
         """The steps that it holds."""
-        return int(self._open().pointer.steps)
+        handle = self._open()
+        return int(handle.pointer.steps)
 
     @property
     def seen(self) -> int:
         """All steps since the start, with those that a window has dropped."""
-        return int(self._open().pointer.seen)
+        handle = self._open()
+        return int(handle.pointer.seen)
 
     def __getitem__(self, name: str) -> Any:
         return self._claimed(self._view, self._index(name))
@@ -139,7 +141,8 @@ class State(Owner, Mapping[str, Any]):
         pair = self._layout.pairs[index]
         if pair.kind != ONCE:
             return self._memory(index)
-        value = self._open().pointer.values[2 * index]
+        handle = self._open()
+        value = handle.pointer.values[2 * index]
         if not value:
             before = self._memory(index)
             return _to_host(before) if isinstance(before, Value) else before.copy()
@@ -175,7 +178,8 @@ class State(Owner, Mapping[str, Any]):
         named: Any = content.arrays if isinstance(content, StateSnapshot) else content
         if not isinstance(named, Mapping):
             raise wrong_type("state", "a dict of arrays, or a StateSnapshot", content)
-        state = self._open().pointer
+        handle = self._open()
+        state = handle.pointer
         whole = content if isinstance(content, StateSnapshot) else None
         checked = []
         counts = set()
@@ -274,7 +278,8 @@ class State(Owner, Mapping[str, Any]):
 
         The inputs in `but` are written next, and may be given as views of this very memory.
         """
-        lib.zrt_state_restart(self._open().pointer, 0, 1)
+        handle = self._open()
+        lib.zrt_state_restart(handle.pointer, 0, 1)
         for index, pair in enumerate(self._layout.pairs):
             if pair.info.name in but:
                 continue
@@ -293,7 +298,8 @@ class State(Owner, Mapping[str, Any]):
         return snapshot
 
     def _snapshot(self) -> StateSnapshot:
-        state = self._open().pointer
+        handle = self._open()
+        state = handle.pointer
         content = {}
         for name, index in self._layout.by_name.items():
             view = self._view(index)

@@ -112,7 +112,8 @@ class MappedFile(Owner):
 
     def _close_file(self) -> None:
         """Closes the descriptor, after all arrays were made: a model may have more files than a process may open."""
-        lib.zrt_memory_close_file(self._open().pointer)
+        handle = self._open()
+        lib.zrt_memory_close_file(handle.pointer)
 
     def array(
         self, dtype: object = np.uint8, shape: Iterable[int] | None = None, offset: int = 0

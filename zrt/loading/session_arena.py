@@ -112,10 +112,11 @@ def _with_shrinker(options: Handle, libraries: Handle, wish: Wish) -> Handle:
     runs = RunOptions(shrink_arenas=[CPU])._open()
     values = [Value.from_array(np.zeros(1, np.float32))._open() for _ in range(2)]
     names = strings(["input 0"]), strings(["output 0"])
-    block = Handle.block("zrt_arena", [session, allocator._open(), runs, *values, Handle.pin(names)])
+    lender = allocator._open()
+    block = Handle.block("zrt_arena", [session, lender, runs, *values, Handle.pin(names)])
     arena: Any = block.pointer
     arena.api = session.table.pointer
-    arena.shrinker, arena.shrinking, arena.allocator = session.pointer, runs.pointer, allocator._open().pointer
+    arena.shrinker, arena.shrinking, arena.allocator = session.pointer, runs.pointer, lender.pointer
     arena.input_names, arena.output_names = names
     arena.input, arena.output = (value.pointer for value in values)
     return block

@@ -98,7 +98,8 @@ class LoadCancellation(Owner):
         self._set(False)
 
     def _set(self, canceled: bool) -> None:
-        status.check(api().SessionOptionsSetLoadCancellationFlag(self._open().pointer, canceled))
+        handle = self._open()
+        status.check(api().SessionOptionsSetLoadCancellationFlag(handle.pointer, canceled))
 
 
 # The fields by which a load writes files, and how it writes none.
@@ -232,7 +233,9 @@ class SessionOptions(OptionData):
         if self.load_cancellation is not None:
             if not isinstance(self.load_cancellation, LoadCancellation):
                 raise wrong_type("load_cancellation", "a LoadCancellation", self.load_cancellation)
-            create = (table.CloneSessionOptions, "OrtSessionOptions", self.load_cancellation._open().pointer)
+            # Another thread may close it meanwhile.
+            cancellation = self.load_cancellation._open()
+            create = (table.CloneSessionOptions, "OrtSessionOptions", cancellation.pointer)
         parents = domains if source is None else [*domains, Handle.pin(source)]
         handle = PoolOptions.make(table.ReleaseSessionOptions, parents, *create)
         if self.profile_file_prefix is not None:

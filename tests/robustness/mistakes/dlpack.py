@@ -99,5 +99,9 @@ SINGLE = {
             error=DLPackError,
         ),
         Bad(Kind.HUGE, lambda w: zrt.from_dlpack(huge_array(), copy=True), "tensor", error=AllocationError),
+        *(
+            Bad(Kind.HUGE, lambda w, tensor=tensor: zrt.from_dlpack(tensor(w), copy=True), "tensor", error=DLPackError)
+            for tensor in (foreign(shape=(2,), strides=(1 << 62,)), foreign(shape=(0, 1 << 62)))
+        ),
     ]
 }
