@@ -6,9 +6,12 @@ brought it; a name that is no longer missing must leave the table.
 """
 
 import importlib.util
+import inspect
+import operator
 import pkgutil
 import re
 import types
+import typing
 from typing import Any
 
 import pytest
@@ -83,6 +86,34 @@ def test_modules_are_all_there_but_for_the_table() -> None:
     official = {name for name in official if "libonnxruntime" not in name}
     missing = {name for name in official if importlib.util.find_spec(f"zrt.onnxruntime.{name}") is None}
     assert missing == MISSING_MODULES.keys()
+
+
+def resolves(function: Any) -> bool:
+    """Whether the annotations can be read at run time, as dependency injection and command-line builders do."""
+    try:
+        typing.get_type_hints(function)
+    except (NameError, TypeError):
+        return False
+    return True
+
+
+def test_annotations_resolve_where_the_official_ones_do() -> None:
+    import zrt.onnxruntime
+
+    functions = {("capi", "onnxruntime_inference_collection", "check_and_normalize_provider_args")} | {
+        (name, member)
+        for name, kind in walk.public_names(onnxruntime).items()
+        if isinstance(kind, type)
+        for member in ("__init__", *walk.members(kind))
+        if not {name, f"{name}.{member}"} & {missing for names in MISSING.values() for missing in names}
+        if isinstance(inspect.getattr_static(kind, member), types.FunctionType | staticmethod)
+    }
+    official, own = (
+        {path for path in functions if resolves(operator.attrgetter(".".join(path))(package))}
+        for package in (onnxruntime, zrt.onnxruntime)
+    )
+    assert len(official) >= 80
+    assert official - own == set()
 
 
 @pytest.mark.parametrize("name", LACKING)

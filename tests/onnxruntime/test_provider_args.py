@@ -57,6 +57,23 @@ def test_known_provider_that_is_not_available_is_left_out_with_a_warning(ort: An
     assert "EP Error" not in capsys.readouterr().out
 
 
+@lacks_cuda
+@pytest.mark.parametrize("module", ["onnxruntime", "onnxruntime.capi.onnxruntime_inference_collection"])
+def test_warnings_are_filtered_by_the_name_of_the_official_module(ort: Any, module: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", category=UserWarning, module=module)
+        ort.InferenceSession(model(), providers=[CUDA, CPU, CPU])
+    assert caught == []
+
+
+@ours
+def test_warnings_show_the_line_that_called_into_zrt(ort: Any) -> None:
+    with pytest.warns(UserWarning, match="Duplicate provider") as caught:
+        ort.InferenceSession(model(), providers=[CPU, CPU])
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 @pytest.mark.parametrize("name", ["Foo", "cpu"])
 def test_unknown_provider_falls_back_and_says_so(ort: Any, capsys: Any, name: str) -> None:
     with pytest.warns(UserWarning, match=not_available(name)):

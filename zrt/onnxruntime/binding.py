@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from zrt.onnxruntime.wrapper import NotPickled
 from zrt.session.io_binding import ARRAYS, IoBinding
 from zrt.types import ElementType, ValueKind
 from zrt.values.value import Value
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _NO_VENDOR = 0
 
@@ -115,7 +112,7 @@ class IOBinding(NotPickled):
         name: str,
         device_type: str | OrtDevice,
         device_id: int,
-        element_type: npt.DTypeLike | int,
+        element_type: np.typing.DTypeLike | int,
         shape: Sequence[int],
         buffer_ptr: int,
     ) -> None:
@@ -181,7 +178,7 @@ class IOBinding(NotPickled):
         name: str,
         device_type: str | OrtDevice = "cpu",
         device_id: int = 0,
-        element_type: npt.DTypeLike | int | None = None,
+        element_type: np.typing.DTypeLike | int | None = None,
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from zrt._native.library import library
 from zrt.environment import provider_libraries
 from zrt.errors import Error, ProviderError
+from zrt.onnxruntime import notices
 from zrt.onnxruntime.homes import words
 from zrt.providers import known
 from zrt.providers.base import available_providers, lacking
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from zrt.session.session import Session
 
 # Names, and pairs of a name and its options; the options of providers that are names alone.
-Providers: TypeAlias = "Sequence[str | tuple[str, dict[str, Any]]]"
-ProviderOptions: TypeAlias = "Sequence[dict[str, Any]]"
+Providers: TypeAlias = Sequence[str | tuple[str, dict[str, Any]]]
+ProviderOptions: TypeAlias = Sequence[dict[str, Any]]
 
 CPU = "CPUExecutionProvider"
 
@@ -97,12 +97,9 @@ def check_and_normalize_provider_args(
     for name, options in _pairs(providers, provider_options):
         if name not in available_provider_names:
             has = ", ".join(available_provider_names)
-            warnings.warn(
-                f"Specified provider '{name}' is not in available provider names.Available providers: '{has}'",
-                stacklevel=4,
-            )
+            notices.warn(f"Specified provider '{name}' is not in available provider names.Available providers: '{has}'")
         if name in settings:
-            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=4)
+            notices.warn(f"Duplicate provider '{name}' encountered, ignoring.")
             continue
         settings[name] = {str(key): str(value) for key, value in options.items()}
     return list(settings), list(settings.values())
@@ -194,7 +191,7 @@ class Selection:
         for name in [] if self._own is not None else list(self._options):
             if name != CPU and name in str(error):
                 del self._options[name]
-                warnings.warn(f"{name} cannot be used and is left out: {error}", stacklevel=2)
+                notices.warn(f"{name} cannot be used and is left out: {error}")
                 return
         raise error
 
@@ -224,7 +221,7 @@ def _effectual(name: str, settings: dict[str, str]) -> dict[str, str]:
     dropped = {key for key, (_, option) in kind.by_key().items() if option.route is Route.DROPPED and key in settings}
     if dropped:
         has = ", ".join(sorted(dropped))
-        warnings.warn(f"{name}: the C API of ONNX Runtime drops {has}, so there is no effect", stacklevel=6)
+        notices.warn(f"{name}: the C API of ONNX Runtime drops {has}, so there is no effect")
     return {key: value for key, value in settings.items() if key not in dropped}
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Thread, get_ident
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import Any, Final, overload
 
 import numpy as np
 
@@ -27,20 +26,15 @@ from zrt.errors import (
     UnsupportedError,
 )
 from zrt.loading.session_options import SessionOptions
-from zrt.onnxruntime import conversions, errors, feeds, process, provider_args
+from zrt.onnxruntime import conversions, errors, feeds, notices, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg, model_metadata
+from zrt.onnxruntime.provider_args import ProviderOptions, Providers
 from zrt.onnxruntime.wrapper import accessors
 from zrt.session.call import run_feeds
 from zrt.session.session import Session as ZrtSession
 from zrt.types import ExecutionMode
 from zrt.values.sparse import SparseTensor
 from zrt.values.value import Value
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from zrt.onnxruntime.provider_args import ProviderOptions, Providers
-    from zrt.onnxruntime.values import OrtValueVector
 
 _WEBGPU = "WebGpuExecutionProvider"
 _DISABLED = "optimization.disable_specified_optimizers"
@@ -307,7 +301,7 @@ class Session:
         output_names: Mapping[str, ort.OrtValue],
         input_dict_ort_values: Sequence[str] | None,
         run_options: ort.RunOptions | None = None,
-    ) -> OrtValueVector: ...
+    ) -> ort.capi.onnxruntime_pybind11_state.OrtValueVector: ...
     def run_with_ort_values(self, output_names: Any, input_dict_ort_values: Any, run_options: Any = None) -> Any:
         """`run` over an `OrtValue` for each input; returns an `OrtValue` for each output."""
         if isinstance(output_names, Mapping) and not isinstance(input_dict_ort_values, Mapping):
@@ -322,9 +316,9 @@ class Session:
         self,
         run_options: ort.RunOptions,
         feed_names: Sequence[str],
-        feeds: OrtValueVector,
+        feeds: ort.capi.onnxruntime_pybind11_state.OrtValueVector,
         fetch_names: Sequence[str],
-        fetches: OrtValueVector,
+        fetches: ort.capi.onnxruntime_pybind11_state.OrtValueVector,
         fetch_devices: Sequence[ort.OrtDevice],
     ) -> None:
         """A run over an `OrtValueVector`: `feeds` for the `feed_names`, and results into `fetches`.
@@ -360,7 +354,7 @@ class Session:
     def create_ortvalue_from_shape_and_type(
         self,
         shape: Sequence[int],
-        element_type: npt.DTypeLike | int,
+        element_type: np.typing.DTypeLike | int,
         device_type: str | ort.OrtDevice,
         device_id: int = 0,
         vendor_id: int = -1,
@@ -489,11 +483,10 @@ class InferenceSession(Session):
         names, options = provider_args.check_and_normalize_provider_args(providers, provider_options, available)
         initial = self._sess_options_initial or None
         if initial is not None and names and initial.has_providers():
-            warnings.warn(
+            notices.warn(
                 "Specified 'providers'/'provider_options' when creating InferenceSession but SessionOptions has "
                 "already been configured with providers. InferenceSession will only use the providers passed to "
-                "InferenceSession().",
-                stacklevel=3,
+                "InferenceSession()."
             )
         self._load(names, options, disabled_optimizers)
 

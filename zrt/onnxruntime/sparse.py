@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from zrt.onnxruntime.wrapper import Wrapper
 from zrt.types import SparseFormat
 from zrt.values.sparse import SparseTensor as Content
 from zrt.values.value import Value
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 Array = np.ndarray[Any, Any]
 
@@ -88,7 +85,7 @@ class SparseTensor(Wrapper):
 
     @staticmethod
     def sparse_coo_from_numpy(
-        dense_shape: Sequence[int], values: Array, coo_indices: npt.ArrayLike, ort_device: OrtDevice
+        dense_shape: Sequence[int], values: Array, coo_indices: np.typing.ArrayLike, ort_device: OrtDevice
     ) -> SparseTensor:
         """A tensor in the format COO.
 
@@ -104,8 +101,8 @@ class SparseTensor(Wrapper):
     def sparse_csr_from_numpy(
         dense_shape: Sequence[int],
         values: Array,
-        inner_indices: npt.ArrayLike,
-        outer_indices: npt.ArrayLike,
+        inner_indices: np.typing.ArrayLike,
+        outer_indices: np.typing.ArrayLike,
         ort_device: OrtDevice,
     ) -> SparseTensor:
         """A matrix in the format CSR.
@@ -121,7 +118,7 @@ class SparseTensor(Wrapper):
 
     @staticmethod
     def blocksparse_from_numpy(
-        dense_shape: Sequence[int], values: Array, indices: npt.ArrayLike, ort_device: OrtDevice, /
+        dense_shape: Sequence[int], values: Array, indices: np.typing.ArrayLike, ort_device: OrtDevice, /
     ) -> SparseTensor:
         """A matrix of blocks: the dense shape, values [height, width, n], the blocks' rows and columns, the device."""
         blocks = _indices(indices, np.int32, "indices")

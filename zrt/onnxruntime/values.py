@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from zrt.errors import AllocationError, DLPackError, Error
 from zrt.interop import dlpack
 from zrt.memory import arrays
 from zrt.memory.allocators import Allocator
-from zrt.onnxruntime import conversions, errors
+from zrt.onnxruntime import conversions, errors, notices
 from zrt.onnxruntime.devices import CPU, OrtDevice, OrtMemoryInfo, OrtSyncStream
 from zrt.onnxruntime.feeds import AS_BYTES, tensor_type
 from zrt.onnxruntime.provider_args import minor
@@ -23,9 +22,6 @@ from zrt.onnxruntime.wrapper import NotPickled
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
 from zrt.values import copy
 from zrt.values.value import Value, at_address
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 # The kinds of dtypes that are numbers: bool, int, unsigned, float and complex.
 _NUMBERS = "biufc"
@@ -50,7 +46,7 @@ def element_type_of(dtype: np.dtype[Any]) -> ElementType:
     return tensor_type(dtype)
 
 
-def element_type(kind: npt.DTypeLike | int) -> ElementType:
+def element_type(kind: np.typing.DTypeLike | int) -> ElementType:
     """The element type of numbers, of a number of ``TensorProto.DataType`` or of anything that numpy reads as a dtype.
 
     Raises `RuntimeError` for strings and for unknown types.
@@ -219,7 +215,7 @@ class OrtValue(NotPickled):
     @staticmethod
     def ortvalue_from_shape_and_type(
         shape: Sequence[int],
-        element_type: npt.DTypeLike | int,
+        element_type: np.typing.DTypeLike | int,
         device_type: str | OrtDevice = "cpu",
         device_id: int = 0,
         vendor_id: int = -1,
@@ -235,13 +231,12 @@ class OrtValue(NotPickled):
                 _allocator(OrtDevice._from(device_type, device_id, vendor_id)), shape, element_type
             )
         if (device_type, device_id, vendor_id) != ("cpu", 0, -1):
-            text = "device_type, device_id, and vendor_id are ignored when memory_info is provided."
-            warnings.warn(text, stacklevel=2)
+            notices.warn("device_type, device_id, and vendor_id are ignored when memory_info is provided.")
         return OrtValue.ortvalue_from_shape_and_type_for_memory_info(shape, element_type, memory_info)
 
     @staticmethod
     def ortvalue_from_shape_and_type_for_memory_info(
-        shape: Sequence[int], element_type: npt.DTypeLike | int, memory: OrtMemoryInfo, /
+        shape: Sequence[int], element_type: np.typing.DTypeLike | int, memory: OrtMemoryInfo, /
     ) -> OrtValue:
         """The same, from the shared allocator of a memory."""
         info = conversions.instance(memory, OrtMemoryInfo, "memory_info")._to_zrt()
@@ -370,7 +365,7 @@ class OrtValue(NotPickled):
         array = on_host(value).numpy()
         return array.view(np.uint8) if value.element_type is AS_BYTES else array
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: np.typing.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         array = self.numpy()
         if copy is not None:
             return np.array(array, dtype=dtype, copy=copy)
@@ -433,7 +428,7 @@ class OrtValueVector(NotPickled):
         self,
         owners: Sequence[object],
         addresses: Sequence[int],
-        types: Sequence[npt.DTypeLike],
+        types: Sequence[np.typing.DTypeLike],
         shapes: Sequence[Sequence[int]],
         devices: Sequence[OrtDevice],
         /,
