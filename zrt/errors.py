@@ -172,11 +172,11 @@ class ModelError(ZrtError, ValueError):
 
 
 class ModelNotFoundError(ModelError, FileNotFoundError):
-    """No model file is at that path."""
+    """No model file, or no `external_data_dir`, is at that path."""
 
 
 class FileError(ZrtError, OSError):
-    """A file of options or a trace cannot be read or written. The message has its name and the reason."""
+    """A file that is no model cannot be read or written. The message has its name and the reason."""
 
 
 class TraceError(ZrtError, ValueError):

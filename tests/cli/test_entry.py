@@ -49,6 +49,7 @@ class TestUsage:
             ("bench", "--runs", "0"),
             ("bench", "--runs", "many"),
             ("bench", "--threads", "-1"),
+            ("serve", "--threads", "5000"),
             ("bench", "--lanes", "0"),
             ("bench", "--warmup", "1.5"),
             ("bench", "--shape", "x"),

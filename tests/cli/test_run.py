@@ -114,6 +114,12 @@ def test_non_finite_elements_are_counted_and_the_status_is_1(zrt, zrt_json, buil
     assert re.search(r"^ y .* 1 +1 *$", zrt(*arguments, status=1), re.MULTILINE)
 
 
+def test_status_is_1_where_no_provider_ran(zrt_json, monkeypatch):
+    monkeypatch.setattr(providers, "usable", lambda name: "out of order")
+    document = zrt_json("run", status=1)
+    assert document["providers"][CPU] == {"problem": "not usable here: out of order"}
+
+
 class TestWrongInputs:
     @pytest.mark.parametrize(
         ("values", "dtype", "said"),

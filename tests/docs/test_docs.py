@@ -279,6 +279,24 @@ class TestTables:
         named = {name for row in table(DOCS / "sessions.md", "field") for name in re.findall(r"`(\w+)`", row[0])}
         assert named == set(inspect.signature(zrt.SessionOptions).parameters)
 
+    def test_variables(self) -> None:
+        named = {name for row in table(DOCS / "building.md", "variable") for name in re.findall(r"`(\w+)`", row[0])}
+        read = {
+            name
+            for path in Path(zrt.__file__).parent.rglob("*.py")
+            for name in re.findall(r"\"(ZRT_[A-Z_]+)\"", path.read_text("utf-8"))
+        }
+        assert read - named == {"ZRT_EXACT", "ZRT_STATIC_CORE"}, "these two are macros of the C compiler"
+
+    def test_commands_that_take_a_file_of_options(self, capsys: pytest.CaptureFixture[str]) -> None:
+        taking = []
+        for command in sorted(command.__name__.rpartition(".")[2] for command in COMMANDS):
+            assert main([command, "--help"]) == 0
+            taking += [f"`{command}`"] * ("--options FILE" in capsys.readouterr().out)
+        names = f"{', '.join(taking[:-1])} and {taking[-1]}"
+        assert f"{names} take `--options FILE`" in (DOCS / "cli.md").read_text("utf-8")
+        assert f"`zrt {names[1:]} take such a file" in (DOCS / "options.md").read_text("utf-8").replace("\n", " ")
+
     @pytest.mark.parametrize("command", sorted(command.__name__.rpartition(".")[2] for command in COMMANDS))
     def test_options_of_the_command(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:
         _, _, section = (DOCS / "cli.md").read_text("utf-8").partition(f"\n## zrt {command}\n")

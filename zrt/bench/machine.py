@@ -83,7 +83,8 @@ def processor() -> str:
             name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration, subprocess.SubprocessError):
         name = ""
-    return name or platform.processor() or platform.machine()
+    # Not `platform.processor`, which starts a program.
+    return name or platform.machine()
 
 
 @dataclass(frozen=True, slots=True)

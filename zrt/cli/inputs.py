@@ -88,7 +88,7 @@ OPTIONS = (
     ),
     option(
         "--shape",
-        "an input's shape, such as x=8,3,224,224; sizes that stay open are 1",
+        "an input's shape, such as x=8,3,224,224; sizes that stay open are 1, but for zrt memory, which asks for them",
         "NAME=DIMS",
         named_shape,
         repeated=True,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from zrt.environment.pool_options import MOST_THREADS
+
 Parsed = TypeVar("Parsed")
 
 
@@ -182,5 +184,5 @@ def threads(default: int) -> Option:
         "threads within an operator; 0: one for each CPU that the process may use "
         f"(default: what --options says, else {default})",
         "N",
-        whole(0),
+        whole(0, MOST_THREADS),
     )

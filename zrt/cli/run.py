@@ -71,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         except Error as error:
             failures.append(error)
             outcomes[name] = {"problem": str(error)}
-    if failures and not any("outputs" in outcome for outcome in outcomes.values()):
+    ran = any("outputs" in outcome for outcome in outcomes.values())
+    if failures and not ran:
         raise failures[0]
 
     finite = all(
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     if known is not None:
         document["digits"] = {name: reading.to_dict() for name, reading in readings.items()}
     common.print_result(page, document, _show, common.model_label(arguments.model), outcomes, readings)
-    return 0 if finite and not failures else FAILED
+    return 0 if ran and finite and not failures else FAILED
 
 
 def _run_on(

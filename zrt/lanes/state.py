@@ -42,7 +42,7 @@ _COUNTS = "counts"
 class StateSnapshot:
     """A copy of a state's content: arrays by input, as the next run would read them. It can be pickled.
 
-    `Lane.new_state` makes a state of it, and `State.write` writes it into one.
+    `StatefulLane.new_state` makes a state of it, and `State.write` writes it into one.
     """
 
     arrays: Mapping[str, Array]

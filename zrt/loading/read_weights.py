@@ -38,7 +38,8 @@ def read_weights(
     memory image. External weights are read from `external_initializer_files` (as in `SessionOptions`), otherwise from
     the model's folder or `external_data_dir`, and from `trusted_folders` where a path leads there.
 
-    Raises `ModelError` or `ModelNotFoundError`, which name the model and the weight.
+    Raises `ModelError` or `ModelNotFoundError`, which name the model and the weight, and `UnsupportedError` for a model
+    in ONNX Runtime's own format.
     """
     subject = "external_initializer_files"
     contents = mapping({} if external_initializer_files is None else external_initializer_files, subject, "bytes")

@@ -509,7 +509,7 @@ class IoBinding(Owner, guarded=False):
         """One inference over the bound inputs and outputs.
 
         A session with devices synchronizes them before and after the run by itself. Raises `ArgumentError` if an input
-        is not bound; an output that is not bound is not computed. `timeout` is that of `Session.run`.
+        or every output is not bound; an output that is not bound is not computed. `timeout` is that of `Session.run`.
         """
         bound = self._opened()
         code = run_limited(bound.block, bound.owner, options, timeout)
@@ -551,7 +551,7 @@ class IoBinding(Owner, guarded=False):
         return self._opened().read(Form.VALUES)
 
     def numpy(self) -> dict[str, Any]:
-        """The outputs of the last run as numpy views; raises for an output on a device, or of another kind."""
+        """The outputs of the last run as numpy views; `UnsupportedError` for one on a device, or that is no tensor."""
         return {name: one.numpy() if isinstance(one, Value) else one for name, one in self._views().items()}
 
 
