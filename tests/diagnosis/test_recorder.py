@@ -425,15 +425,37 @@ class TestCapsules:
         assert "fingerprint" in found.differences[-1]
 
     def test_types_of_ml_dtypes_come_back(self, tmp_path: Path) -> None:
+        # The shapes that are recorded are those of four inputs, with at most six sizes.
+        names = "abcde"
+        inputs = ", ".join(f"bfloat16[n, 2, 1, 1, 1, 1, 1] {name}" for name in names)
+        body = " ".join(f"{name}_out = Cast <to = 1> ({name})" for name in names)
+        outputs = ", ".join(f"float[n, 2, 1, 1, 1, 1, 1] {name}_out" for name in names)
         path = tmp_path / "b.onnx"
-        path.write_bytes(
-            models.parsed("(bfloat16[n, 2] x) => (float[n, 2] y) { y = Cast <to = 1> (x) }").SerializeToString()
-        )
+        path.write_bytes(models.parsed(f"({inputs}) => ({outputs}) {{ {body} }}").SerializeToString())
         session = zrt.Session(path, QUIET)
         with session.record(capsules=tmp_path / "c", slower_than=1e-9, feeds=True) as recorder:
-            session.run([np.ones((3, 2), ml_dtypes.bfloat16)])
+            session.run([np.ones((3, 2, 1, 1, 1, 1, 1), ml_dtypes.bfloat16)] * len(names))
             found = zrt.replay(recorder.capsules[0])
         assert (found.error_now, found.made_up) == (None, False)
+
+    def test_feeds_of_another_type_are_the_error_of_the_replay(self, tmp_path: Path) -> None:
+        body = "(float[n] y) { y = Cast <to = 1> (x) }"
+        one, other = (models.parsed(f"({kind}[n] x) => {body}") for kind in ("float", "bfloat16"))
+        with (
+            zrt.Session(one, QUIET) as session,
+            session.record(capsules=tmp_path, slower_than=1e-9, feeds=True) as recorder,
+        ):
+            session.run([np.ones(3, np.float32)])
+            found = zrt.replay(recorder.capsules[0], other)
+        assert found.error_now is not None
+        assert "input 'x': expected bfloat16" in found.error_now
+
+    def test_packed_feeds_are_made_up(self, tmp_path: Path) -> None:
+        model = models.parsed("(int4[n] x) => (float[n] y) { y = Cast <to = 1> (x) }")
+        with zrt.Session(model, QUIET) as session, session.record(capsules=tmp_path, slower_than=1e-9) as recorder:
+            session.run([np.ones(3, ml_dtypes.int4)])
+            found = zrt.replay(recorder.capsules[0], model)
+        assert (found.error_now, found.made_up) == (None, True)
 
     def test_model_from_memory_is_asked_for(self, tmp_path: Path) -> None:
         model = models.parsed(TEXT)

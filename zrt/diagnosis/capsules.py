@@ -107,10 +107,10 @@ def _content(values: Sequence[tuple[str, Any]]) -> list[tuple[str, np.ndarray[An
             shape = numbers(description.dims, description.rank)
             if not description.plain or kind.packed:
                 continue
-            raw = np.frombuffer(bytes(ffi.buffer(description.data, nbytes(kind, shape))), np.uint8)
-            array = raw.view(kind.dtype).reshape(shape)
-            # A type of ml_dtypes has no name in a file: its bytes, and a replay has the model's types.
-            found.append((name, raw if arrays.is_added(kind.dtype) else array))
+            data = bytes(ffi.buffer(description.data, nbytes(kind, shape)))
+            # Files have no name for a type of ml_dtypes: elements without a type, and a replay has the model's.
+            dtype = f"V{kind.dtype.itemsize}" if arrays.is_added(kind.dtype) else kind.dtype
+            found.append((name, np.frombuffer(data, dtype).reshape(shape)))
     return found
 
 

@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from zrt._common.arguments import path_bytes
 from zrt._common.public import public
 from zrt._native import callback_errors
-from zrt.bench import machine, synthetic
+from zrt.bench import machine
+from zrt.bench.inputs import UserInputs, make_inputs
 from zrt.diagnosis import capsules
 from zrt.errors import ArgumentError, Error, FileError
 from zrt.loading.cache import FOREIGN_ENTRIES
@@ -124,13 +123,14 @@ def _harmless(options: SessionOptions) -> SessionOptions:
 
 
 def _feeds(session: Session, kept: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
-    known = {info.name: shapes[info.name] for info in session.inputs if info.name in shapes}
+    """The feeds that were kept; others are made up, of the shapes that were recorded."""
     feeds: dict[str, Any] = {}
-    missing = [info for info in session.inputs if info.name not in kept]
-    made = synthetic.make_all(session, synthetic.input_shapes(session, known or None)) if missing else {}
+    if not kept.keys() >= set(session.input_names):
+        known = {name: shape for name, shape in shapes.items() if name in session.input_names}
+        feeds = make_inputs(session, UserInputs(shapes=known)).feeds()
     for info in session.inputs:
-        array = kept.get(info.name, made.get(info.name))
-        if info.name in kept and info.is_tensor and arrays.is_added(info.element_type.dtype):
-            array = np.asarray(array).view(info.element_type.dtype).reshape(known.get(info.name, (-1,)))
-        feeds[info.name] = array
+        if info.name in kept:
+            array, dtype = kept[info.name], info.element_type.dtype
+            untyped = arrays.is_added(dtype) and array.dtype == f"V{dtype.itemsize}"
+            feeds[info.name] = array.view(dtype) if untyped else array
     return feeds
