@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.diagnosis.test_diff import APPROXIMATE, GELU, layers
+from tests.support import models
 from zrt._common.installation import install_line
 from zrt.cli import main
 
@@ -48,6 +49,20 @@ def test_options_of_a_file(zrt: Callable[..., str], model: Path, tmp_path: Path)
     options = tmp_path / "options.toml"
     options.write_text("[session]\ngraph_optimization_level = 'disable_all'\n")
     assert "equal" in zrt("diff", model, "default", f"options={options}")
+
+
+def test_mistakes_in_a_file_of_options_are_named(complaint: Callable[..., str], model: Path, tmp_path: Path) -> None:
+    options = tmp_path / "options.toml"
+    options.write_text("[session]\nintra_op_num_thread = 1\n")
+    text = complaint("diff", model, "default", f"options={options}", "--json", status=2)
+    assert "did you mean 'intra_op_num_threads'?" in text
+
+
+def test_files_that_options_name_are_not_written(zrt: Callable[..., str], model: Path, tmp_path: Path) -> None:
+    options, written = tmp_path / "options.toml", tmp_path / "written"
+    options.write_text(f"[session]\noptimized_model_filepath = '{written}'\nprofile_file_prefix = '{written}'\n")
+    assert "equal" in zrt("diff", model, f"options={options}", "default")
+    assert not list(tmp_path.glob("written*"))
 
 
 def test_inputs_are_those_of_the_user(zrt_json: Callable[..., Any], model: Path, tmp_path: Path) -> None:
@@ -131,12 +146,12 @@ class TestPlot:
         self, zrt: Callable[..., str], saved: Callable[..., Path], tmp_path: Path
     ) -> None:
         pytest.importorskip("matplotlib")
-        models = [layers(4), layers(4, changed=2)]
-        for model in models:
+        both = [layers(4), layers(4, changed=2)]
+        for model in both:
             for node in model.graph.node:
                 node.output[:] = [name.replace("m2", "$\\bad{$") for name in node.output]
                 node.input[:] = [name.replace("m2", "$\\bad{$") for name in node.input]
-        one, other = (saved(model.SerializeToString(), f"{number}$x^$.onnx") for number, model in enumerate(models))
+        one, other = (saved(model.SerializeToString(), f"{number}$x^$.onnx") for number, model in enumerate(both))
         zrt("diff", one, "default", f"model={other}", "--plot", tmp_path / "d.svg", status=1)
         assert "<!-- first: $\\bad{$, node 'mul2' (MatMul) -->" in (tmp_path / "d.svg").read_text()
 
@@ -165,6 +180,15 @@ class TestPlot:
         picture.write_text("mine")
         assert "--overwrite replaces it" in complaint("diff", model, "default", "default", "--plot", picture, status=2)
         assert picture.read_text() == "mine"
+
+    def test_picture_replaces_no_weights_of_a_side(
+        self, complaint: Callable[..., str], model: Path, tmp_path: Path
+    ) -> None:
+        pytest.importorskip("matplotlib")
+        other = models.save_apart(models.weighted(), tmp_path / "split.onnx", "weights.svg")
+        arguments = ("--plot", tmp_path / "weights.svg", "--overwrite")
+        text = complaint("diff", model, "default", f"model={other}", *arguments, status=2)
+        assert "is the same file as the input" in text
 
     def test_missing_package_fails_before_the_work(
         self, complaint: Callable[..., str], missing: Callable[[str], None], tmp_path: Path

@@ -60,7 +60,7 @@ def _check(model: Path, options: Path | None, asked: list[str], imports: list[st
     from zrt.diagnosis.check import check
 
     try:
-        settings = common.loaded_options(argparse.Namespace(options=options, threads=None), 1)
+        settings = common.options_in(options, 1)
         if imports:
             settings.session.custom_ops = common.imported_domains(imports)
         providers = common.requested_providers(asked, settings) or None

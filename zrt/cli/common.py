@@ -146,6 +146,18 @@ def other_library(arguments: argparse.Namespace) -> Path | None:
     raise CommandError(f"--python: {arguments.python!r} has no onnxruntime")
 
 
+def options_in(path: Path | None, threads: int) -> Options:
+    """The options in a file, without one those of a session with so many `threads`; `UsageError` for what is wrong."""
+    if path is None:
+        return Options(session=SessionOptions(intra_op_num_threads=threads))
+    try:
+        return load_options(path)
+    except FileError:
+        raise
+    except Error as error:
+        raise UsageError(str(error)) from None
+
+
 def loaded_options(arguments: argparse.Namespace, threads: int, inputs: Iterable[Path] = ()) -> Options:
     """The options of ``--options``, overridden by ``--threads``; without a file the session has so many `threads`.
 
@@ -153,12 +165,7 @@ def loaded_options(arguments: argparse.Namespace, threads: int, inputs: Iterable
     model is for the load to check. Raises `UsageError` for options that do not apply.
     """
     path = arguments.options
-    try:
-        options = Options(session=SessionOptions(intra_op_num_threads=threads)) if path is None else load_options(path)
-    except FileError:
-        raise
-    except Error as error:
-        raise UsageError(str(error)) from None
+    options = options_in(path, threads)
     if arguments.threads is not None:
         options.session.intra_op_num_threads = arguments.threads
     written = options.session.optimized_model_filepath

@@ -10,10 +10,10 @@ from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options, pictures
 from zrt.cli.options import UsageError, option, whole
 from zrt.cli.units import plural
+from zrt.diagnosis.candidates import writing_nothing
 from zrt.diagnosis.differences import ATOL, RTOL
 from zrt.errors import ArgumentError
-from zrt.loading.options_files import Options, load_options
-from zrt.loading.session_options import SessionOptions
+from zrt.loading.options_files import Options
 from zrt.session.spec import SessionSpec
 from zrt.types import GraphOptimizationLevel
 
@@ -70,9 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--library and --python are for B, which is reference")
     library = common.other_library(arguments)
     for picture in drawn:
-        read = _files_of((arguments.a, a), (arguments.b, b), arguments)
+        read = [*inputs.input_files(arguments), *_files_of(arguments.a, a), *_files_of(arguments.b, b)]
         common.require_target(picture, read, arguments.overwrite, "--plot")
-    with first.load() as session:
+    with writing_nothing(first).load() as session:
         feeds = make_inputs(session, inputs.user_inputs(arguments)).feeds()
     found = diff(a, b, feeds, rtol=arguments.rtol, atol=arguments.atol, library=library)
     if drawn and found.values:
@@ -83,15 +83,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if found.equal else DIFFER
 
 
-def _files_of(a: tuple[str, Any], b: tuple[str, Any], arguments: argparse.Namespace) -> list[Path]:
-    """The files that the comparison reads."""
-    read = inputs.input_files(arguments)
-    for text, side in (a, b):
-        if isinstance(side, SessionSpec):
-            parts = [part.partition("=") for part in text.split(",")]
-            read += common.files_of(arguments.model, Options(session=side.options or SessionOptions()))
-            read += [Path(value) for key, _, value in parts if key in ("model", "options")]
-    return read
+def _files_of(text: str, side: SessionSpec | Literal["reference"]) -> list[Path]:
+    """The files that a side reads."""
+    if not isinstance(side, SessionSpec):
+        return []
+    parts = (part.partition("=") for part in text.split(","))
+    options = [Path(value) for key, _, value in parts if key == "options"]
+    return common.files_of(Path(str(side.model)), Options(session=side.options), *options)
 
 
 def _finite(document: Any) -> Any:
@@ -107,7 +105,7 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
     """A way to run a model, in words."""
     if text == "reference":
         return "reference"
-    settings = Options(session=SessionOptions(intra_op_num_threads=1))
+    settings = common.options_in(None, 1)
     providers: list[str] = []
     for part in [] if text == "default" else text.split(","):
         key, separator, value = part.partition("=")
@@ -115,7 +113,7 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
             raise UsageError(f"{part!r}: expected default, reference or settings such as level=disable_all")
         try:
             if key == "options":
-                settings = load_options(value)
+                settings = common.options_in(Path(value), 1)
             elif key == "model":
                 model = Path(value)
             elif key == "provider":

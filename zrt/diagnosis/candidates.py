@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt.bench.footprint import Setting
 from zrt.environment.cpu_limits import cpus
-from zrt.loading.session_options import SessionOptions
+from zrt.loading.session_options import WRITING_NOTHING, SessionOptions
 from zrt.session.spec import SessionSpec
 
 Goal: TypeAlias = Literal["latency", "p99", "throughput", "memory"]
@@ -60,3 +61,8 @@ def with_options(spec: SessionSpec, options: SessionOptions) -> SessionSpec:
         strict=spec.strict,
         allow=spec.allow,
     )
+
+
+def writing_nothing(spec: SessionSpec) -> SessionSpec:
+    """The recipe without the options by which each load writes files."""
+    return with_options(spec, replace(spec.options, **WRITING_NOTHING))

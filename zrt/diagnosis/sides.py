@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt.diagnosis.candidates import with_options
+from zrt.diagnosis.candidates import writing_nothing
 from zrt.errors import ArgumentError, ModelError, UnsupportedError
 from zrt.graph import editing
 from zrt.graph.model_proto import called, folder_of, light, load_weights, package, parse
-from zrt.loading.session_options import WRITING_NOTHING
 from zrt.session.spec import SessionSpec
 from zrt.values.type_info import ValueInfo
 
@@ -32,7 +30,7 @@ class SessionSide:
     """The model's name for messages."""
 
     def __init__(self, spec: SessionSpec) -> None:
-        self.spec: SessionSpec = with_options(spec, replace(spec.options, **WRITING_NOTHING))
+        self.spec: SessionSpec = writing_nothing(spec)
         self.proto, self.subject, beside = parse(spec.model)
         self.folder: str = folder_of(spec.external_data_dir, beside)
         """That of the weights in other files."""

@@ -16,7 +16,7 @@ from zrt._common.public import public
 from zrt.bench.footprint import Setting
 from zrt.bench.harness import CONTENDER_S, Progress, ignore_progress
 from zrt.bench.inputs import UserInputs, make_inputs
-from zrt.diagnosis.candidates import SPINNING, Goal, candidates, with_options
+from zrt.diagnosis.candidates import SPINNING, Goal, candidates, with_options, writing_nothing
 from zrt.diagnosis.pairs import DiffersError, Feeds, OutOfTimeError, Pairs, Ratios
 from zrt.errors import ArgumentError, Error, UnsupportedError
 from zrt.loading.options_files import Options
@@ -133,7 +133,7 @@ def tune(
     given = [feeds] if isinstance(feeds, Mapping) else feeds
     if not isinstance(given, Sequence) or not given or not all(isinstance(each, Mapping) for each in given):
         raise wrong_type("feeds", "a mapping of inputs to arrays, or a list of such", feeds)
-    with _bare(spec).load() as session:
+    with writing_nothing(spec).load() as session:
         for each in given:
             session.run(each)
     return tuned(spec, given, goal, seconds)
@@ -142,7 +142,7 @@ def tune(
 def made_up(spec: SessionSpec, user: UserInputs) -> list[Feeds]:
     """The user's inputs, and others that are made up, for each part. Raises the errors of `make_inputs` and of runs."""
     feeds: list[Feeds] = []
-    with _bare(spec).load() as session:
+    with writing_nothing(spec).load() as session:
         for seed in range(PARTS):
             made = make_inputs(session, user, seed=seed)
             feeds.append(made.feeds())
@@ -156,7 +156,7 @@ def tuned(
 ) -> Tuning:
     """`tune` of checked arguments."""
     end = perf_counter_ns() + int(seconds * 1e9)
-    given, spec = spec.options, _bare(spec)
+    given, spec = spec.options, writing_nothing(spec)
     settings = candidates(given, goal)
     # Half of the time is for choosing, in which each setting has a partner.
     share = min(CONTENDER_S, seconds / (4 * (len(settings) + 1)))
@@ -168,11 +168,6 @@ def tuned(
             row_ns = pairs.time_per_row(best)
     session = replace(best.options, **{name: getattr(given, name) for name in WRITING_NOTHING})
     return Tuning(goal, Options(session=session, providers=_listed(spec)), tuple(trials), ratio, row_ns)
-
-
-def _bare(spec: SessionSpec) -> SessionSpec:
-    """The recipe without the options by which each load writes files."""
-    return with_options(spec, replace(spec.options, **WRITING_NOTHING))
 
 
 def _listed(spec: SessionSpec) -> list[ProviderLike] | None:
