@@ -106,7 +106,7 @@ def test_search_of_too_little_time(zrt_json: Callable[..., Any], model: Path) ->
     assert {trial["verdict"] for trial in document["trials"]} == {"given", "not tried"}
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "soon"])
+@pytest.mark.parametrize("seconds", ["0", "-1", "soon", "1e300"])
 def test_wrong_use(complaint: Callable[..., str], model: Path, seconds: str) -> None:
     assert "--seconds" in complaint("tune", model, "--seconds", seconds, status=2)
     assert "goal" in complaint("tune", model, "--goal", "speed", status=2)

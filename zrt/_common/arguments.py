@@ -106,6 +106,14 @@ def seconds(value: Any, subject: str, low: float = 0) -> float:
     return float(number)
 
 
+def duration(value: Any, subject: str) -> float:
+    """A duration in seconds, above 0."""
+    number = seconds(value, subject)
+    if not number:
+        raise ArgumentError(f"{subject}: 0 seconds are too short")
+    return number
+
+
 def byte_count(value: Any, subject: str) -> int:
     """A number of bytes, at least 1: an int, or a text such as "512MiB" (512 * 1024²), "1.5 GB" or "4096"."""
     if not isinstance(value, str):

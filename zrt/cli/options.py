@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -82,7 +83,7 @@ def seconds(text: str) -> float:
         duration = float(number) * units.get(text[-1:], 1)
     except ValueError:
         duration = 0.0
-    if not 0 < duration < float("inf"):
+    if not 0 < duration <= threading.TIMEOUT_MAX:
         raise argparse.ArgumentTypeError(f"expected a duration such as 10, 10s or 1m, got {text!r}")
     return duration
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import logging
-import math
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
-from zrt._common.arguments import boolean, integer, path_bytes, shown
+from zrt._common.arguments import boolean, duration, integer, path_bytes
 from zrt._common.public import public
 from zrt._native import callback_errors, ffi, lib, status
 from zrt._native.callback_errors import callback
@@ -109,7 +108,7 @@ class Recorder(Owner):
         if capsules is None and (slower_than, times_median, feeds) != (None, None, False):
             raise ArgumentError("capsules: name their folder: slower_than, times_median and feeds are about them")
         recording = ffi.new("zrt_recording *")
-        recording.slowest = 0 if slower_than is None else _nanoseconds(slower_than)
+        recording.slowest = 0 if slower_than is None else max(1, int(duration(slower_than, "slower_than") * NS))
         recording.times = 0 if times_median is None else integer(times_median, "times_median", 2)
         boolean(feeds, "feeds")
         self._capsules: Capsules | None = None
@@ -186,12 +185,6 @@ def _note(capsules: Capsules, noted: Any) -> None:
     earlier = [each for each in _runs(noted.recorder, places) if each.number < run.number]
     values = [(status.string(noted.input_names[index]), noted.inputs[index]) for index in range(noted.input_count)]
     capsules.write(run, earlier, reason, error, values)
-
-
-def _nanoseconds(seconds: object) -> int:
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
-        raise ArgumentError(f"slower_than: expected seconds above 0, got {shown(seconds)}")
-    return max(1, int(min(seconds * NS, 2**62)))
 
 
 def _lost(kind: type[BaseException], error: BaseException, trace: TracebackType) -> None:

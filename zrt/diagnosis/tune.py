@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Any, Literal, TypeAlias, get_args
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import duration, shown, wrong_type
 from zrt._common.public import public
 from zrt.bench.footprint import Setting
 from zrt.bench.harness import CONTENDER_S, Progress, ignore_progress
@@ -126,8 +125,7 @@ def tune(
     _listed(spec)
     if goal not in get_args(Goal):
         raise ArgumentError(f"goal: {shown(goal)} is none of {', '.join(get_args(Goal))}")
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
-        raise ArgumentError(f"seconds: expected a number above 0, got {shown(seconds)}")
+    duration(seconds, "seconds")
     if feeds is None:
         return tuned(spec, made_up(spec, UserInputs()), goal, seconds)
     given = [feeds] if isinstance(feeds, Mapping) else feeds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zrt._common.arguments import integer, seconds
+from zrt._common.arguments import duration, integer
 from zrt.environment.pool_options import MOST_THREADS
 from zrt.errors import ArgumentError
 
@@ -38,9 +38,8 @@ class Settings:
         for name, least in (("max_batch", 1), ("max_wait", 0), ("max_queue", 1), ("max_body", 1)):
             integer(getattr(self, name), name, least)
         integer(self.lanes, "lanes", 1, MOST_THREADS)
-        if self.timeout is not None and not seconds(self.timeout, "timeout"):
-            raise ArgumentError("timeout: 0 seconds are too short for any request; None means no limit")
+        for name in ("timeout", "slower_than"):
+            if getattr(self, name) is not None:
+                duration(getattr(self, name), name)
         if self.record is None and self.slower_than is not None:
             raise ArgumentError("record: name a folder for capsules: slower_than is about them")
-        if self.slower_than is not None and not seconds(self.slower_than, "slower_than"):
-            raise ArgumentError("slower_than: every run takes longer than 0 seconds")

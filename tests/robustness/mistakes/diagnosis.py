@@ -93,8 +93,12 @@ SINGLE = {
         Bad(Kind.WRONG_DTYPE, lambda w: tune(w, {**w.feeds, "x": np.zeros((2, 4), np.int32)}), "'x'", "int32"),
         Bad(Kind.WRONG_VALUE, lambda w: tune(w, goal="speed"), "goal", "'speed'", "throughput"),
         *(
-            Bad(Kind.WRONG_VALUE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds", "number")
-            for wrong in (-1, 0, float("inf"), float("nan"), "1", None, True)
+            Bad(Kind.WRONG_VALUE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds")
+            for wrong in (-1, 0, float("inf"), float("nan"), 1e300)
+        ),
+        *(
+            Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds")
+            for wrong in ("1", None, True)
         ),
         Bad(
             Kind.WRONG_VALUE,
@@ -111,13 +115,13 @@ SINGLE = {
             for bad in (
                 {"keep": 0},
                 {"slower_than": 0, "capsules": "x"},
-                {"slower_than": "1", "capsules": "x"},
                 {"slower_than": float("nan"), "capsules": "x"},
                 {"times_median": 1, "capsules": "x"},
             )
         ),
         Bad(Kind.WRONG_TYPE, lambda w: record(w, feeds=1, capsules="x"), "feeds", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: record(w, keep="1"), "keep", "str"),
+        Bad(Kind.WRONG_TYPE, lambda w: record(w, slower_than="1", capsules="x"), "slower_than", "str"),
         Bad(Kind.WRONG_TYPE, lambda w: record(w, capsules=5), "capsules", "int"),
         Bad(Kind.WRONG_VALUE, lambda w: record(w, feeds=True), "capsules"),
     ],
