@@ -211,6 +211,12 @@ def test_given_feeds_are_used() -> None:
     assert (found.equal, found.outputs[0].largest) == (False, np.inf)
 
 
+def test_packed_feeds_are_made_up() -> None:
+    model = spec(parsed("(int4[n] x) => (float[n] y) { h = Cast <to = 1> (x) y = Neg(h) }", opset=21))
+    found = zrt.diff(model, model)
+    assert (found.equal, len(found.values)) == (True, 2)
+
+
 def test_side_that_fails_is_the_difference() -> None:
     good = spec(parsed("(float[2] x) => (float[2] y) { y = Neg(x) }"))
     bad = spec(parsed("(bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }"))

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
-from zrt.bench import synthetic
+from zrt.bench.inputs import UserInputs, make_inputs
 from zrt.diagnosis import optimizer
 from zrt.diagnosis.differences import ATOL, RTOL, Difference, compare
 from zrt.diagnosis.other_library import OtherLibrarySide
-from zrt.diagnosis.sides import REFERENCE, Arrays, ReferenceSide, SessionSide, Side
+from zrt.diagnosis.sides import REFERENCE, Arrays, Feeds, ReferenceSide, SessionSide, Side
 from zrt.errors import ArgumentError, Error, UnknownNameError, UnsupportedError
 from zrt.session.spec import SessionSpec
 
@@ -107,7 +107,12 @@ def diff(
     used.
     """
     with ExitStack() as sides:
-        return _compared(*_opened(a, b, library, sides), feeds, rtol, atol)
+        left, right, first = _opened(a, b, library, sides)
+        _check(left, right, feeds, rtol, atol)
+        if feeds is None:
+            with first.spec.load() as session:
+                feeds = make_inputs(session, UserInputs()).feeds()
+        return _compared(left, right, first.nodes, feeds, rtol, atol)
 
 
 def _opened(a: Any, b: Any, library: Any, sides: ExitStack) -> tuple[Side, Side, SessionSide]:
@@ -126,7 +131,8 @@ def _opened(a: Any, b: Any, library: Any, sides: ExitStack) -> tuple[Side, Side,
     return left, SessionSide(b) if isinstance(b, SessionSpec) else ReferenceSide(first), first
 
 
-def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any, atol: Any) -> Diff:
+def _check(left: Side, right: Side, feeds: Any, rtol: Any, atol: Any) -> None:
+    """Raises for feeds and tolerances that cannot be used."""
     for name, number in (("rtol", rtol), ("atol", atol)):
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < math.inf:
             raise ArgumentError(f"{name}: expected a number of at least 0, got {shown(number)}")
@@ -136,10 +142,9 @@ def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any
         if name not in left.inputs and name not in right.inputs:
             known = ", ".join(map(repr, sorted(left.inputs)))
             raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {known}")
-    if feeds is None:
-        with first.spec.load() as session:
-            feeds = synthetic.make_all(session, synthetic.input_shapes(session))
-    nodes = first.nodes
+
+
+def _compared(left: Side, right: Side, nodes: Mapping[str, str], feeds: Feeds, rtol: float, atol: float) -> Diff:
     try:
         mine = left.run(left.outputs, feeds)
     except UnsupportedError:
@@ -162,7 +167,7 @@ def _compared(left: Side, right: Side, first: SessionSide, feeds: Any, rtol: Any
         return all(each.within for each in differences(left, right))
 
     outputs = differences(mine, its)
-    apart = not agree(mine, its)
+    apart = not all(each.within for each in outputs)
     for name in sorted(mine.keys() ^ its.keys()):
         reason = f"only {'a' if name in mine else 'b'} has this output"
         outputs.append(Difference(name, nodes.get(name, "the model"), False, math.inf, math.inf, reason=reason))
