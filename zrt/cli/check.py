@@ -63,7 +63,7 @@ def _check(model: Path, options: Path | None, asked: list[str], imports: list[st
         settings = common.options_in(options, 1)
         if imports:
             settings.session.custom_ops = common.imported_domains(imports)
-        providers = common.requested_providers(asked, settings) or None
+        providers = common.requested_providers(asked, settings)
         return check(model, settings.session, providers).to_dict()
     except (Error, UsageError, OSError) as error:
         usage = isinstance(error, (UsageError, ArgumentError, ProviderError, TypeError))

@@ -221,8 +221,11 @@ def provider_named(name: str) -> str:
         raise UsageError(f"--provider: {error}") from None
 
 
-def requested_providers(names: list[str], options: Options) -> list[ProviderLike]:
-    """The providers of ``--provider``, else those of the file; `UsageError` for a provider that the library lacks."""
+def requested_providers(names: list[str], options: Options) -> list[ProviderLike] | None:
+    """The providers of ``--provider``, else those of the file; None where neither names one.
+
+    Raises `UsageError` for a provider that the library lacks.
+    """
     if names:
         return [provider_named(name) for name in names]
     try:
@@ -230,4 +233,4 @@ def requested_providers(names: list[str], options: Options) -> list[ProviderLike
             providers.parse(provider)
     except ProviderError as error:
         raise UsageError(f"--options: {error}") from None
-    return options.providers or []
+    return options.providers or None

@@ -66,7 +66,7 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt compile``."""
     settings = common.loaded_options(arguments, DEFAULT_THREADS)
-    providers = common.requested_providers(arguments.provider, settings)
+    providers = common.requested_providers(arguments.provider, settings) or []
     compiling = any(name != CPU.name for name, _ in map(parse, providers))
     model, output = arguments.model, _target(arguments, compiling)
     if not compiling and (arguments.embed or arguments.require_compiled):

@@ -129,7 +129,7 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
         except (ValueError, KeyError) as error:
             raise UsageError(f"{part!r}: {value!r} is no {key}") from error
     try:
-        return SessionSpec(model, settings.session, common.requested_providers(providers, settings) or None)
+        return SessionSpec(model, settings.session, common.requested_providers(providers, settings))
     except ArgumentError as error:
         raise UsageError(str(error)) from error
 

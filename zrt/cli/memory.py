@@ -13,7 +13,6 @@ from zrt.cli import common, inputs, options
 from zrt.cli.options import option
 from zrt.cli.units import MIB, mebibytes
 from zrt.errors import ArgumentError
-from zrt.providers import CPU
 from zrt.session.spec import SessionSpec
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
     # Every measurement would write them anew.
     settings.session.optimized_model_filepath = settings.session.profile_file_prefix = None
-    requested = common.requested_providers(arguments.provider, settings) or [CPU()]
-    spec = SessionSpec(common.model_path(arguments.model), settings.session, requested)
+    providers = common.requested_providers(arguments.provider, settings)
+    spec = SessionSpec(common.model_path(arguments.model), settings.session, providers)
     with common.terminable(), temporary_folder("zrt-memory-") as folder:
         footprints = Footprints(spec, inputs.user_inputs(arguments), folder)
         rows = list(footprints.measure_all(arguments.budget))

@@ -11,7 +11,6 @@ from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options
 from zrt.cli.options import option, whole
 from zrt.cli.units import Unit, duration, plural
-from zrt.providers import CPU
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
 
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt profile``."""
     page = None if arguments.json else common.open_page()
     settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
-    requested = common.requested_providers(arguments.provider, settings) or [CPU()]
+    requested = common.requested_providers(arguments.provider, settings)
     path = common.model_path(arguments.model)
     if arguments.trace is not None:
         read = common.files_of(path, settings, arguments.options, *inputs.input_files(arguments))

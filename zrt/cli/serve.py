@@ -99,19 +99,19 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
         providers = common.requested_providers(arguments.provider, settings)
     else:
         # The machines of a cluster may have other providers than this one.
-        providers = arguments.provider or settings.providers or []
+        providers = arguments.provider or settings.providers or None
     models: dict[str, dict[str, SessionSpec | Session]] = {}
     for name, version, path in map(_named, arguments.models or [str(common.model_path(None))]):
         versions = models.setdefault(name, {})
         if version in versions:
             raise UsageError(f"MODEL gives {name!r} twice")
         model = path.read_bytes() if arguments.send else path
-        spec = SessionSpec(model, settings.session, providers or None)
+        spec = SessionSpec(model, settings.session, providers)
         versions[version] = spec
         if domains and load:
             own = spec.options
             own.custom_ops = domains
-            versions[version] = Session(path, own, providers or None)
+            versions[version] = Session(path, own, providers)
     limits = {
         name: getattr(arguments, name)
         for name in ("max_batch", "max_wait", "lanes", "max_queue", "max_body", "timeout", "record", "slower_than")

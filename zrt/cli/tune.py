@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         common.require_target(output, read, arguments.overwrite, "--output")
         if output.suffix.lower() == ".toml":
             installation.require("tomli_w", "toml", "writing TOML")
-    providers = common.requested_providers(arguments.provider, settings) or None
+    providers = common.requested_providers(arguments.provider, settings)
     spec = SessionSpec(model, settings.session, providers)
     with common.terminable():
         feeds = made_up(spec, inputs.user_inputs(arguments))
