@@ -11,7 +11,7 @@ from zrt.cli import common, options
 from zrt.cli.options import option
 from zrt.cli.units import plural
 from zrt.errors import ModelError, UnsupportedError
-from zrt.loading.external_weights import zeros
+from zrt.loading.external_weights import with_zeros
 from zrt.loading.fingerprint import fingerprint
 from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_contents import contents_of
@@ -19,7 +19,6 @@ from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
 from zrt.session.placement import Placement
 from zrt.session.session import Session
-from zrt.types import GraphOptimizationLevel
 from zrt.values.model_metadata import NO_VERSION, ModelMetadata
 from zrt.values.type_info import ValueInfo, format_shape, format_type, type_name
 
@@ -50,13 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     page = None if arguments.json else common.open_page()
     path = common.model_path(arguments.model)
     providers = [common.provider_named(name) for name in arguments.provider]
-    settings = SessionOptions(record_placement=arguments.placement)
     missing = _missing_weights(path)
     files = sorted({str(weight.location) for weight in missing})
-    if missing:
-        # Zeros stand in for the weights; the optimizer would compute with them.
-        settings.initializers = {weight.name: zeros(weight) for weight in missing}
-        settings.graph_optimization_level = GraphOptimizationLevel.DISABLE_ALL
+    settings = with_zeros(SessionOptions(record_placement=arguments.placement), missing)
     with Session(path, settings, providers) as session:
         document = describe(path, session) | {"missing_files": files}
         placement = session.placement() if arguments.placement else None

@@ -20,7 +20,7 @@ from zrt.diagnosis.trials import Limits, Trials, limits
 from zrt.environment.devices import ep_devices
 from zrt.errors import Error, ModelError, ModelNotFoundError, NotImplementedByOrtError, OrtError, UnsupportedError
 from zrt.graph.model_proto import circle_of_functions, package, parse, subgraphs
-from zrt.loading.external_weights import WeightFiles, zeros
+from zrt.loading.external_weights import WeightFiles, with_zeros
 from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_source import LARGEST_IN_MEMORY, Model, Source
 from zrt.loading.session_options import WRITING_NOTHING, SessionOptions
@@ -28,7 +28,7 @@ from zrt.providers.base import available_providers
 from zrt.providers.default_selection import CPU_NAME
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
-from zrt.types import ElementType, GraphOptimizationLevel, LogSeverity
+from zrt.types import ElementType, LogSeverity
 from zrt.values.type_info import ValueInfo, format_shape, type_name
 
 # The newest version of ONNX's operators and of its IR that releases of ONNX Runtime read, as each of them says.
@@ -91,7 +91,7 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
         except ModelError as error:
             found.add(ERROR, "the file", found.plain(error))
             return found.result()
-        loading = _with_zeros(settings, _unreadable(source, weights, settings, found))
+        loading = with_zeros(settings, _unreadable(source, weights, settings, found))
         nodes, in_part = None, False
         inputs: tuple[ValueInfo, ...] = ()
         session = _load(model, loading, providers, found)
@@ -159,18 +159,6 @@ def _unreadable(
                 found.add(ERROR, f"the weights in {location!r}", found.plain(error))
                 missing += group
     return missing
-
-
-def _with_zeros(settings: SessionOptions, missing: list[Initializer]) -> SessionOptions:
-    """The settings of a load in which zeros stand for what is missing."""
-    if not missing:
-        return settings
-    # The optimizer would compute with the zeros.
-    return replace(
-        settings,
-        initializers={**settings.initializers, **{weight.name: zeros(weight) for weight in missing}},
-        graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
-    )
 
 
 def _load(model: Model, settings: SessionOptions, providers: ProvidersLike, found: Findings) -> Session | None:

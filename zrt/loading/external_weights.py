@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from io import BufferedReader
 from typing import Any
 
@@ -16,8 +17,9 @@ from zrt.errors import ArgumentError, Error, ModelError
 from zrt.loading.initializers import SMALLEST_LENT, Initializer, opened
 from zrt.loading.mapped_file import MappedFile
 from zrt.loading.model_source import Source
+from zrt.loading.session_options import SessionOptions
 from zrt.memory.buffers import Buffer
-from zrt.types import nbytes
+from zrt.types import GraphOptimizationLevel, nbytes
 from zrt.values.value import Value
 
 
@@ -111,7 +113,19 @@ def refusal(source: Source, folder: str | None, weight: str) -> str:
     return subject
 
 
-def zeros(weight: Initializer) -> np.ndarray[Any, Any] | Value:
+def with_zeros(options: SessionOptions, missing: Sequence[Initializer]) -> SessionOptions:
+    """The options of a load in which zeros stand for the `missing` weights."""
+    if not missing:
+        return options
+    # The optimizer would compute with the zeros.
+    return replace(
+        options,
+        initializers={**options.initializers, **{weight.name: _zeros(weight) for weight in missing}},
+        graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
+    )
+
+
+def _zeros(weight: Initializer) -> np.ndarray[Any, Any] | Value:
     """A tensor of zeros, which takes no memory while nothing reads it."""
     kind = weight.element_type
     if kind.packed:
