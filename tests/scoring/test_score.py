@@ -277,9 +277,8 @@ def test_arrays_of_different_lengths_are_refused(tmp_path: Path) -> None:
 
 
 def test_format_follows_from_the_name(tmp_path: Path) -> None:
-    assert format_of(Path("a.PARQUET"), None) == "parquet"
-    assert format_of(Path("a"), "csv") == "csv"
+    assert format_of(Path("a.PARQUET")) == "parquet"
     (tmp_path / "part.arrow").touch()
-    assert format_of(tmp_path, None) == "arrow"
+    assert format_of(tmp_path) == "arrow"
     with pytest.raises(ArgumentError, match="does not tell the format"):
-        format_of(Path("a.txt"), None)
+        format_of(Path("a.txt"))

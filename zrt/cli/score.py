@@ -125,10 +125,8 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     """The data set, the model, the columns of its inputs, and the results so far."""
     if arguments.lanes is not None:
         integer(arguments.lanes, "--lanes", 1, MOST_THREADS)
-    kind = sources.format_of(arguments.source, arguments.input_format)
-    output_kind = arguments.output_format or (
-        sources.format_of(arguments.target, None) if _is_file(arguments) else kind
-    )
+    kind = arguments.input_format or sources.format_of(arguments.source)
+    output_kind = arguments.output_format or (sources.format_of(arguments.target) if _is_file(arguments) else kind)
     for each in {kind, output_kind} - set(sources.NUMPY):
         installation.require("pyarrow", "score", f"a data set in {each}")
     source = sources.open_source(arguments.source, kind)

@@ -82,10 +82,8 @@ class Source(Protocol):
         """Arrow's types of the columns that are read as texts and are none; a CSV file is read as a whole for them."""
 
 
-def format_of(path: Path, kind: str | None) -> str:
-    """The format of a file, or of the files in a folder: `kind`, or by their names."""
-    if kind is not None:
-        return kind
+def format_of(path: Path) -> str:
+    """The format of a file, or of the files in a folder, by their names."""
     names = [path.name]
     if path.is_dir():
         names = sorted(name for _, _, files in os.walk(path) for name in files if not name.startswith((".", "_")))
