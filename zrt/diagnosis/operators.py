@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,12 +117,11 @@ def _nodes(
 
 def _without_shape(kind: Any) -> Any:
     """A type whose tensors have any shape."""
-    copy = type(kind)()
-    copy.CopyFrom(kind)
-    inner = copy
+    bare = deepcopy(kind)
+    inner = bare
     while inner.WhichOneof("value") in ("sequence_type", "optional_type", "map_type"):
         held = getattr(inner, inner.WhichOneof("value"))
         inner = held.value_type if inner.WhichOneof("value") == "map_type" else held.elem_type
     if inner.WhichOneof("value") in ("tensor_type", "sparse_tensor_type"):
         getattr(inner, inner.WhichOneof("value")).ClearField("shape")
-    return copy
+    return bare

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,8 +60,7 @@ class ReferenceSide:
     """A model by the evaluator of the onnx package, which keeps all values in memory."""
 
     def __init__(self, other: SessionSide) -> None:
-        self._proto = package().ModelProto()
-        self._proto.CopyFrom(other.proto)
+        self._proto = deepcopy(other.proto)
         self.inputs: set[str] = other.inputs
         self.outputs: list[str] = other.outputs
         self.nodes: dict[str, str] = other.nodes

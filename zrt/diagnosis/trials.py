@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 from zrt._common.files import temporary_folder
@@ -127,7 +128,7 @@ class Trials:
 
     def is_cast(self, operator: Operator) -> bool:
         """Whether the library loads an operator by casts of its inputs to another type."""
-        with temporary_folder("zrt-tune-") as folder:
+        with temporary_folder("zrt-check-") as folder:
             path = os.path.join(folder, "trial.onnx")
             if self._load(self._model_of(operator, operator.types), path) is not None:
                 return False
@@ -138,9 +139,8 @@ class Trials:
 
 def _recoded(kind: Any, own: ElementType, other: ElementType) -> Any:
     """A type with another element type in place of its own."""
-    copy = type(kind)()
-    copy.CopyFrom(kind)
+    changed = deepcopy(kind)
     if kind.HasField("tensor_type") and BY_ONNX_CODE.get(kind.tensor_type.elem_type) is own:
         # ONNX has the same numbers for these types.
-        copy.tensor_type.elem_type = int(other)
-    return copy
+        changed.tensor_type.elem_type = int(other)
+    return changed
