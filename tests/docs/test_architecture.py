@@ -30,7 +30,7 @@ UPWARD = {
     ("zrt.cli.serve_ray", "zrt.serving"): "the type of its argument",
     ("zrt.environment.shared_allocators", "zrt.providers"): "register_allocator asks whether CUDA can be used",
     ("zrt.loading.session_options", "zrt.custom_ops"): "SessionOptions.custom_ops takes domains of operators",
-    ("zrt.session.cached_load", "zrt.bench.synthetic"): "the trial run of an entry takes made-up inputs",
+    ("zrt.session.cached_load", "zrt.bench.inputs"): "the trial run of an entry takes made-up inputs",
     ("zrt.session.session", "zrt.diagnosis.recorder"): "Session.record makes a Recorder",
     ("zrt.session.session", "zrt.graph.editing"): "Session.tap edits the model",
     ("zrt.session.session", "zrt.lanes.lane"): "Session.lane makes a Lane",

@@ -181,6 +181,14 @@ class TestHits:
             assert np.array_equal(session.run({"c": np.array(True), "x": large})[0], large * 2)
         assert states == ["miss", "hit"]
 
+    def test_models_with_packed_inputs_hit(self, folder: Path) -> None:
+        text = "(int4[40000] x) => (float[40000] y) { h = Cast <to = 1> (x) y = Add(h, w) }"
+        model = models.parse(text, w=np.ones(40_000, np.float32))
+        options = zrt.SessionOptions(cache=folder)
+        zrt.Session(model, options).close()
+        finish()
+        assert zrt.Session(model, options).cache == "hit"
+
 
 class TestWays:
     def test_variable_serves_sessions_lanes_and_the_drop_in(

@@ -263,20 +263,18 @@ def difference(reference: Any, cached: Any) -> str | None:
         if getattr(reference, part) != getattr(cached, part):
             return f"the optimized model has other {part}"
     # An import that goes up: docs/architecture.md lists it.
-    from zrt.bench import synthetic
+    from zrt.bench.inputs import UserInputs, make_inputs
 
     reason = "no size of open dimensions is small enough for a trial run"
     for size in TRIAL_SIZES:
         try:
-            # It raises for inputs that cannot be made up.
-            synthetic.input_shapes(reference)
             shapes = {
                 info.name: tuple(dim if isinstance(dim, int) else size for dim in info.shape or ())
                 for info in reference.inputs
             }
             if sum(map(math.prod, shapes.values())) > MOST_ELEMENTS:
                 continue
-            feeds = synthetic.make_all(reference, shapes)
+            feeds = make_inputs(reference, UserInputs(shapes=shapes)).feeds()
             expected = reference.run(feeds, timeout=TRIAL_SECONDS)
         except TimeoutError:
             return f"a trial run takes more than {TRIAL_SECONDS} s"
