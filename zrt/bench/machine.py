@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import resource
-import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ import numpy as np
 from zrt._native.library import library
 from zrt.bench import caches
 from zrt.environment.cpu_limits import affinity
+from zrt.loading import cache
 from zrt.version import __version__
 
 
@@ -71,20 +70,15 @@ def versions() -> Versions:
     return Versions(__version__, loaded.version, loaded.api_version, loaded.path, loaded.source, loaded.build_info)
 
 
-@cache
 def processor() -> str:
     """The CPU's product name if the system knows it, else the architecture."""
-    try:
-        if sys.platform == "darwin":
-            command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-            name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        else:
-            lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-            name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration, subprocess.SubprocessError):
-        name = ""
+    facts = cache.processor()
+    names = [line.partition(":")[2].strip() for line in facts if line.startswith("model name")]
+    if sys.platform == "darwin":
+        # The last one is the name alone.
+        names = facts[-1:]
     # Not `platform.processor`, which starts a program.
-    return name or platform.machine()
+    return next(iter(names), "") or platform.machine()
 
 
 @dataclass(frozen=True, slots=True)
