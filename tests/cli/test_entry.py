@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,18 @@ class TestProcess:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
         assert (process.returncode, err) == (130, "")
+
+    def test_ctrl_c_while_its_modules_are_imported_ends_it_quietly(self, monkeypatch, capfd):
+        class Interrupting(MetaPathFinder):
+            def find_spec(self, name, path, target=None):
+                if name == "zrt.cli.entry":
+                    raise KeyboardInterrupt
+
+        monkeypatch.delitem(sys.modules, "zrt.cli.entry")
+        monkeypatch.delattr(package.cli, "entry")
+        monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+        assert package.cli.main(["info"]) == 130
+        assert capfd.readouterr() == ("", "")
 
     def test_encoding_without_block_characters_works(self):
         with start("run", env={**os.environ, "PYTHONIOENCODING": "ascii"}) as process:

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from zrt.cli.entry import main
+from collections.abc import Sequence
 
-__all__ = ["main"]
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (None: the process's own) and returns the exit status."""
+    try:
+        # Here, since it takes the time in which somebody may press Ctrl-C.
+        from zrt.cli import entry
+
+        return entry.main(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED

@@ -21,7 +21,6 @@ from zrt.version import __version__
 
 FAILED = 1
 USED_WRONGLY = 2
-INTERRUPTED = 130
 TERMINATED = 143
 NOBODY_READS = 141
 
@@ -43,7 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line `argv` (None: the process's own) and returns the exit status."""
+    """Runs the command line, see `zrt.cli.main`; Ctrl-C comes out as KeyboardInterrupt."""
     try:
         status = _carry_out(argv)
         # None if the process was started without standard output.
@@ -51,8 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except Terminated:
         return TERMINATED
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         # Python flushes standard output once more at exit, which needs an open file.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
