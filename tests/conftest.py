@@ -66,6 +66,15 @@ def no_registered_allocator() -> Iterator[None]:
     assert not shared_allocators._host_registered
 
 
+@pytest.fixture
+def collector_off() -> Iterator[None]:
+    """Only reference counting frees objects in the test: the GC is off."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @cache
 def onnx_left_out(kind: str) -> bool:
     """Whether a distribution left that folder out of the test data of its `onnx`. The package that pip installs has all

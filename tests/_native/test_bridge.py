@@ -5,7 +5,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import log_queue
+from tests.support.together import in_threads
 from zrt._native import bridge, lib
 from zrt.environment import log_sink
 from zrt.errors import DTypeError
@@ -28,15 +29,12 @@ def received() -> Iterator[list[logging.LogRecord]]:
 
 def test_lines_of_one_thread_keep_their_order(received):
     """The lines of each thread arrive complete and in order while others wait for the GIL."""
-    start = threading.Barrier(8)
 
     def log_lines(thread):
-        start.wait(60)
         for count in range(1000):
             log_queue.log(f"{thread} {count}")
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(log_lines, range(8)))
+    in_threads(*(partial(log_lines, thread) for thread in range(8)))
     assert bridge.flush(60)
     assert len(received) == 8000
     for thread in range(8):

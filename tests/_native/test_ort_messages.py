@@ -10,6 +10,7 @@ import pytest
 import zrt
 from tests.custom_ops import support
 from tests.support import adapters, models, ort
+from tests.support.bindings import bind
 from zrt._native import ort_messages
 from zrt._native.ort_messages import OrtMessage
 from zrt.custom_ops import KernelContext, ShapeContext
@@ -66,17 +67,12 @@ def no_room(build: Callable[..., Any]) -> None:
 
 
 def wrong_output_shape(build: Callable[..., Any]) -> None:
-    binding = zrt.Session(build(NEG), QUIET).binding()
-    binding.bind_input("x", np.ones(3, np.float32))
-    binding.bind_output("y", np.ones(2, np.float32))
-    binding.run()
+    bind(zrt.Session(build(NEG), QUIET), {"x": np.ones(3, np.float32)}, y=np.ones(2, np.float32)).run()
 
 
 def sparse_output(build: Callable[..., Any]) -> None:
-    binding = zrt.Session(models.sparse_constant(), QUIET).binding()
-    binding.bind_input("x", np.ones(3, np.float32))
-    binding.bind_output("s", np.ones((2, 3), np.float32))
-    binding.run()
+    session = zrt.Session(models.sparse_constant(), QUIET)
+    bind(session, {"x": np.ones(3, np.float32)}, s=np.ones((2, 3), np.float32)).run()
 
 
 def shapes_that_disagree(build: Callable[..., Any]) -> None:

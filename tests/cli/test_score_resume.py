@@ -100,7 +100,7 @@ def test_contents_decide_and_not_the_times_of_files(stopped, zrt, complaint):
     assert arrays()["n"] == [2 * number for number in range(ROWS)]
 
 
-def test_weights_outside_of_the_model_count(build, stopped, complaint):
+def test_weights_outside_of_the_model_count(stopped, complaint):
     import onnx
 
     model = onnx.load_from_string(models.affine())

@@ -24,30 +24,20 @@ import pytest
 
 import zrt
 from tests.conftest import LOOP
-from tests.support import processes
+from tests.serving import wire
+from tests.support import models, processes
 from zrt._common.installation import install_line
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
 
 DIGITS = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": [0] * 64}]}
 
-MANY_STEPS = {
-    "inputs": [
-        {"name": "n", "datatype": "INT64", "shape": [], "data": [300_000]},
-        {"name": "x", "datatype": "FP32", "shape": [1], "data": [0]},
-    ]
-}
+# A second of `LOOP`.
+MANY_STEPS = {"inputs": wire.steps(300_000)}
 
 
 # A worker counts an answer after it has sent it, while the other one may already tell the counts; this one comes last.
 LAST_COUNT = 'zrt_request_seconds_count{model="digits",status="200",version="1"}'
-
-
-def slow_model(folder: Path) -> Path:
-    """A model that takes a second for `MANY_STEPS`."""
-    path = folder / "loop.onnx"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}'), path)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -267,8 +257,8 @@ def metrics(address: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_sigterm_answers_the_requests_in_progress(start, tmp_path, workers):
-    path = slow_model(tmp_path)
+def test_sigterm_answers_the_requests_in_progress(start, saved, workers):
+    path = saved(models.parse(LOOP), "loop.onnx")
     process, document = start(path, "--lanes", 1, "--threads", 1, "--workers", workers)
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(ask, document["address"], "/v2/models/loop/infer", MANY_STEPS) for _ in range(4)]

@@ -9,7 +9,6 @@ import pytest
 
 import zrt
 from tests.robustness.conftest import child as child
-from tests.robustness.conftest import together as together
 from tests.support import compiler
 
 HERE = Path(__file__).parent

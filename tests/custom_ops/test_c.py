@@ -13,6 +13,7 @@ import pytest
 
 import zrt
 from tests.custom_ops.support import DOMAIN, TWO, Add, X, build, load, one_node, options
+from tests.support.together import in_threads
 from zrt.custom_ops import CFunction, CustomOp, Input, Output
 from zrt.errors import ArgumentError, DTypeError, Error
 
@@ -141,10 +142,10 @@ def test_failing_functions_raise(functions: ctypes.CDLL) -> None:
             load(one, in_c((F,), (F,), function=CFunction(functions.add, shape=shape))).run([X])
 
 
-def test_serialize_in_c(functions: ctypes.CDLL, together: Any) -> None:
+def test_serialize_in_c(functions: ctypes.CDLL) -> None:
     op = in_c((F,), (F,), function=CFunction(functions.counts), serialize=True)
     session = load("(float[1] x) => (float[1] y) { y = test.ops.Op(x) }", op)
-    together(*[lambda: [session.run([X[:1]]) for _ in range(200)]] * 4)
+    in_threads(*[lambda: [session.run([X[:1]]) for _ in range(200)]] * 4)
     assert session.run([X[:1]])[0] == 801
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import zrt
 from tests.custom_ops.support import ONE, TWO, Add, Op, X, build, load, options
+from tests.support.together import in_threads
 from zrt.custom_ops import CustomOp, KernelContext, KernelInfo
 from zrt.errors import (
     AllocationError,
@@ -339,7 +340,7 @@ def test_compute_may_close_its_session() -> None:
         mine[0].run([X])
 
 
-def test_serialize(together: Any) -> None:
+def test_serialize() -> None:
     class Alone(Op):
         serialize = True
         inside = 0
@@ -354,5 +355,5 @@ def test_serialize(together: Any) -> None:
     op = Alone()
     settings = options([op])
     sessions = [zrt.Session(build(ONE), settings) for _ in range(2)]
-    together(*[lambda: [session.run([X]) for _ in range(5) for session in sessions]] * 4)
+    in_threads(*[lambda: [session.run([X]) for _ in range(5) for session in sessions]] * 4)
     assert op.most == 1

@@ -10,6 +10,7 @@ import pytest
 
 import zrt
 from tests.custom_ops.support import ONE, Op, X, build, load, options
+from tests.support.together import in_threads
 from zrt._native.cdata import new_array
 from zrt.custom_ops import KernelContext, KernelInfo, invoke
 from zrt.custom_ops import Op as Standard
@@ -308,7 +309,7 @@ def test_content_that_the_kernel_refuses_keeps_its_error() -> None:
         assert "99" in refused(make, work)
 
 
-def test_invoke_in_several_threads(together: Any) -> None:
+def test_invoke_in_several_threads() -> None:
     def add(context: KernelContext, op: Standard) -> None:
         (x,) = context.inputs
         out = np.empty_like(x)
@@ -316,4 +317,4 @@ def test_invoke_in_several_threads(together: Any) -> None:
         assert np.array_equal(out, x * 2)
 
     session = zrt.Session(build(ONE), options([Calling(make_add, add)]))
-    together(*[lambda: [session.run([X]) for _ in range(100)]] * 4)
+    in_threads(*[lambda: [session.run([X]) for _ in range(100)]] * 4)

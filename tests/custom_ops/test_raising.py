@@ -11,6 +11,7 @@ import pytest
 import zrt
 from tests.custom_ops.support import ONE, Op, X, caused_by, load
 from tests.robustness.conftest import Child
+from tests.support.together import in_threads
 from zrt.custom_ops import KernelContext, KernelInfo, ShapeContext
 from zrt.errors import CallbackError
 
@@ -223,7 +224,7 @@ def test_note_names_views_kept_elsewhere() -> None:
         assert note.startswith(f"{name}: an array, or a view of it, was kept")
 
 
-def test_eight_threads_raise_at_random(together: Any) -> None:
+def test_eight_threads_raise_at_random() -> None:
     class Fickle(Op):
         def work(self, context: KernelContext) -> None:
             if random.random() < 0.5:
@@ -242,7 +243,7 @@ def test_eight_threads_raise_at_random(together: Any) -> None:
             # Each thread gets its own.
             assert error is None or repr(error.__cause__) == f"KeyError({threading.get_ident()})"
 
-    together(*[work] * 8)
+    in_threads(*[work] * 8)
 
 
 def test_interrupts_at_any_moment(child: Child) -> None:

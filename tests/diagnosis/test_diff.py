@@ -275,15 +275,6 @@ def test_missing_feeds_raise() -> None:
         zrt.diff(model, model, {})
 
 
-@pytest.mark.parametrize("wrong", [3, None, "other", b"model", np.ones(2)], ids=str)
-def test_wrong_sides_raise(wrong: Any) -> None:
-    model = spec(layers(1))
-    with pytest.raises(TypeError, match="b: expected a SessionSpec or 'reference'"):
-        zrt.diff(model, wrong)
-    with pytest.raises(zrt.errors.ArgumentError, match="both 'reference'"):
-        zrt.diff("reference", "reference")
-
-
 def test_values_of_other_kinds_are_passed_over() -> None:
     text = """(float[2] x) => (float[2] y) {
         s = SequenceConstruct(x, x)

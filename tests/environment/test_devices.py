@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support.lanes import run_on
 from zrt.environment import devices
 from zrt.errors import ArgumentError, DTypeError, NotCopyableError
 
@@ -151,22 +152,16 @@ class TestMemoryOfTheDevice:
         assert len(copies) == 2
         assert all("ZrtTest" in sentence for sentence in copies)
         for step in range(3):
-            lane.inputs["x"][...] = x + step
-            lane.run()
-            assert lane.outputs["y"].tolist() == (-x - step).tolist()
+            assert run_on(lane, x=x + step)["y"].tolist() == (-x - step).tolist()
 
     def test_host_memory_of_the_device_has_views(self, plugin, negate, x):
         memory = zrt.LaneMemory.allocated(plugin.own.host_memory)
         lane = negate().lane({"x": (3,)}, inputs=memory, outputs=memory)
-        lane.inputs["x"][...] = x
-        lane.run()
-        assert lane.outputs["y"].tolist() == [1, -2, -3]
+        assert run_on(lane, x=x)["y"].tolist() == [1, -2, -3]
 
     def test_output_that_onnx_runtime_allocates_on_the_device(self, plugin, negate, x):
         lane = negate().lane({"x": (3,)}, outputs=zrt.LaneMemory.left(plugin.own.memory))
-        lane.inputs["x"][...] = x
-        lane.run()
-        first = lane.outputs["y"]
+        first = run_on(lane, x=x)["y"]
         assert first.memory == plugin.own.memory
         lane.run()
         assert content(first) == [1, -2, -3]

@@ -1,7 +1,6 @@
 """The environment's allocators for devices' memory, with the tests' own provider library (tests/support/plugin.c)."""
 
 import contextlib
-import gc
 import shutil
 
 import numpy as np
@@ -151,15 +150,12 @@ class TestInUse:
         environment.unregister_allocator(own.memory)
         assert environment.shared_allocator(own.memory) is None
 
+    @pytest.mark.usefixtures("collector_off")
     def test_unreachable_allocation_is_collected(self, environment, own):
-        gc.disable()
-        try:
-            cycle = [environment.shared_allocator(own.memory).allocate(8)]
-            cycle.append(cycle)
-            del cycle
-            environment.release_shared_allocator(own.memory)
-        finally:
-            gc.enable()
+        cycle = [environment.shared_allocator(own.memory).allocate(8)]
+        cycle.append(cycle)
+        del cycle
+        environment.release_shared_allocator(own.memory)
 
     def test_other_memory_is_not_busy(self, environment, own):
         held = environment.shared_allocator(own.host_memory)

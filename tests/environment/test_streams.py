@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support.bindings import bind
 from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, UnsupportedError
 
@@ -91,10 +92,7 @@ class TestRuns:
         zrt.copy(X, there)
         session.run({"x": there}, options=options)
         session.prepare({"x": there}).run(options)
-        binding = session.binding()
-        binding.bind_input("x", there)
-        binding.bind_output("y")
-        binding.run(options)
+        bind(session, {"x": there}, "y").run(options)
         lane = session.lane({"x": (3,)})
         lane.run_with(options)
         assert counts(stream)[1] == 4
@@ -113,9 +111,7 @@ class TestRuns:
         options = zrt.RunOptions(sync_stream=stream)
         elsewhere = [relu, negate([plugin.npu]), negate([(plugin.own, {"claim": "0"})])]
         for session in elsewhere:
-            binding = session.binding()
-            binding.bind_input("x", X)
-            binding.bind_output("y")
+            binding = bind(session, {"x": X}, "y")
             for run in (
                 lambda session=session: session.run({"x": X}, options=options),
                 lambda session=session: session.prepare({"x": X}).run(options),

@@ -178,7 +178,7 @@ def test_models_leak_no_memory(script: Any) -> None:
     script("editor_memory.py")
 
 
-def test_failing_sessions_leak_nothing(three_layers: Any) -> None:
+def test_failing_sessions_leak_nothing() -> None:
     array = np.ones((64, 64), np.float32)
     gone = weakref.ref(array)
     graph = zrt.Graph({"": 21, "com.microsoft": 1})

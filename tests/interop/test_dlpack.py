@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as npst
 
 import zrt
 from tests.support.arrays import Tracked, f32
+from tests.support.bindings import bind
 from tests.support.capsules import Foreign, read, watched
 from tests.support.interrupts import on_its_own
 from zrt.errors import ArgumentError, DLPackError, DTypeError, UnsupportedError
@@ -110,9 +111,7 @@ class TestNumpy:
             zrt.from_dlpack(np.zeros(3, ">f4"), subject="feed")
 
     def test_outputs_lane_outputs_and_sequence_elements_can_be_exported(self, relu: zrt.Session) -> None:
-        bound = relu.binding()
-        bound.bind_input("x", np.array([-1, 2], np.float32))
-        bound.bind_output("y")
+        bound = bind(relu, {"x": f32(-1, 2)}, "y")
         bound.run()
         value = bound.outputs()["y"]
         array = np.from_dlpack(value)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support.bindings import bind
 from tests.support.capsules import watched
 from zrt.errors import DLPackError
 
@@ -75,9 +76,7 @@ class TestTorch:
         assert value.address == tensor.data_ptr()
         assert value.memory == zrt.MemoryInfo.cuda(0)
         assert session.run([tensor])[0].tolist() == [0, 2]
-        binding = session.binding()
-        binding.bind_input("x", value)
-        binding.bind_output("y", zrt.MemoryInfo.cuda(0))
+        binding = bind(session, {"x": value}, y=zrt.MemoryInfo.cuda(0))
         binding.run()
         output = binding.outputs()["y"]
         assert torch.from_dlpack(output).tolist() == [0, 2]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support.bindings import bind
 from zrt import ExternalMemoryType, ExternalSemaphoreType
 from zrt.errors import FailError, InvalidArgumentError, ShapeError, UnsupportedError
 
@@ -49,10 +50,7 @@ class TestMemory:
         assert (x.shape, x.memory.name, x.memory.is_host) == ((3,), "ZrtTest", False)
         content[2:5] = [1, -2, 3]
         session = negate()
-        binding = session.binding()
-        binding.bind_input("x", x)
-        binding.bind_output("y", y)
-        binding.run()
+        bind(session, {"x": x}, y=y).run()
         assert content.tolist() == [0, 0, 1, -2, 3, -1, 2, -3, *[0] * 8]
         assert session.run([x])[0].tolist() == [-1, 2, -3]
 

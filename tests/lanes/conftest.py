@@ -1,22 +1,11 @@
 """Fixtures of the tests of lanes."""
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from zrt import IoBinding
 from zrt.lanes import lane_shapes
-
-
-@pytest.fixture
-def collector_off() -> Iterator[None]:
-    """Only reference counting frees objects in the test: the GC is off."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.fixture

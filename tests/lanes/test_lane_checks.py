@@ -138,9 +138,7 @@ class TestWronglyDeclaredOutputs:
         session = Session(model, SessionOptions(log_severity_level="FATAL"))
         for options in ({}, {"outputs": LaneMemory.left()}):
             lane = session.lane(**options)
-            lane.inputs["x"][...] = 3
-            lane.run()
-            sparse = lane.outputs["y"]
+            sparse = run_on(lane, x=3)["y"]
             assert sparse.kind is ValueKind.SPARSE_TENSOR
             assert sparse.sparse().values.tolist() == [1, 2]
             np.testing.assert_array_equal(lane.outputs["z"], [-3, -3])
@@ -210,9 +208,7 @@ class TestShapesThatCannotRun:
             assert isinstance(caught.value.__cause__, OrtError)
         assert capfd.readouterr() == ("", "")
         lane = session.lane([(2, 3), (3, 5)])
-        lane.inputs["x"][...] = lane.inputs["w"][...] = 1
-        lane.run()
-        np.testing.assert_array_equal(lane.outputs["y"], np.full((2, 5), 3, np.float32))
+        np.testing.assert_array_equal(run_on(lane, x=1, w=1)["y"], np.full((2, 5), 3, np.float32))
 
     def test_raise_for_outputs_that_trials_find_and_for_given_ones(self, load: Load) -> None:
         session = load("(float[a] x, float[b] w) => (float[c] y) { y = Add(x, w) }")

@@ -3,10 +3,9 @@
 import inspect
 import itertools
 import sys
-import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from benches.models import build
 from tests.support import models
 from tests.support.arrays import random
 from tests.support.lanes import run_on
+from tests.support.together import in_threads
 from zrt import Lane, LaneMemory, RunOptions, Session, SessionOptions
 from zrt.bench.machine import resident_bytes
 from zrt.errors import BusyError, ClosedError, DTypeError, ShapeError, TerminatedError
@@ -182,46 +182,25 @@ def test_8_lanes_in_8_threads_agree_with_onnxruntime(name):
     images = [random(seed, shape) for seed in range(16)]
     expected = [official.run(None, {image.name: each}) for each in images]
     runtime = zrt.Runtime(session, lanes=8, shapes=[shape])
-    start = threading.Barrier(8)
 
-    def serve(number: int) -> int:
-        lane = runtime[number]
-        start.wait()
-        checked = 0
+    def serve(number: int) -> None:
         for turn in range(len(images)):
             index = (number + turn) % len(images)
-            lane.inputs[0][...] = images[index]
-            lane.run()
-            for output, wanted in zip(lane.outputs.values(), expected[index], strict=True):
+            outputs = run_on(runtime[number], **{image.name: images[index]})
+            for output, wanted in zip(outputs.values(), expected[index], strict=True):
                 np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-6)
-                checked += 1
-        return checked
 
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(serve, range(8))) == [len(images) * len(session.outputs)] * 8
+    in_threads(*(partial(serve, number) for number in range(8)))
 
 
 class TestLifetimes:
-    def test_closed_lane_raises(self):
+    def test_view_stays_when_the_lane_is_closed(self):
         with Session(models.add()).lane() as lane:
             view = lane.inputs["x"]
             view[...] = 5
             assert not lane.closed
         lane.close()
         assert lane.closed
-        for use in (
-            lane.run,
-            lambda: lane.run_with(RunOptions()),
-            lane.prime,
-            lane.audit,
-            lane.run_with_allocator_stats,
-            lambda: lane.inputs,
-            lambda: lane.outputs,
-            lambda: lane.session,
-            lane.__enter__,
-        ):
-            with pytest.raises(ClosedError, match="this Lane is closed"):
-                use()
         np.testing.assert_array_equal(view, np.full(4, 5, np.float32))
         assert repr(lane) == "Lane(closed)"
 

@@ -1,8 +1,6 @@
 """`zrt.lanes.lane_shapes`: a lane's shapes are given, solved from the inputs' shapes, or found by trial runs."""
 
-import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from onnx import TensorProto
 
 from tests.support import models
 from tests.support.lanes import run_on
+from tests.support.together import in_threads
 from zrt import DynamicRuntime, LaneMemory, Runtime, Session
 from zrt.errors import AllocationError
 from zrt.lanes import lane_shapes
@@ -247,14 +246,12 @@ class TestKeptResults:
 
     def test_threads_agree(self):
         session = Session(models.squeeze())
-        start = threading.Barrier(8)
 
-        def resolve_all(_: int) -> list:
-            start.wait()
-            return [outputs(session, {"x": (1, size, 1)})["y"] for size in range(2, 30)]
+        def resolve_all() -> None:
+            for size in range(2, 30):
+                assert outputs(session, {"x": (1, size, 1)})["y"] == (size,)
 
-        with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(resolve_all, range(8))) == [[(size,) for size in range(2, 30)]] * 8
+        in_threads(*[resolve_all] * 8)
 
 
 @pytest.mark.gpu

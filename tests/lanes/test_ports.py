@@ -53,7 +53,7 @@ class TestLaneMemory:
         assert (memory.kind == "allocated") or port.address % 4096 == 0
         assert not lane.inputs["q"].reshape(-1).view(np.uint8).any()
 
-    def test_no_memory_for_a_port_raises_with_its_name(self, session):
+    def test_no_memory_for_a_port_raises_with_its_name(self):
         shapes = {"x": (1 << 58, 4)}
         for memory in (LaneMemory.buffers(), LaneMemory.allocated()):
             with pytest.raises(AllocationError, match="input 'x'"):

@@ -182,7 +182,7 @@ def test_samples_without_trials_raise(rated: Session) -> None:
 
 
 @pytest.mark.gpu
-def test_samples_on_a_device_write_nothing_there(load: Load) -> None:
+def test_samples_on_a_device_write_nothing_there() -> None:
     session = Session(models.squeeze(), providers=["CUDA"])
     lane = session.lane([(1, 6, 1)], inputs=LaneMemory.allocated(MemoryInfo.cuda()), samples={"x": 1.0})
     assert lane.audit().allocations == (

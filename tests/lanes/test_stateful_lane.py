@@ -2,7 +2,7 @@
 
 import contextlib
 import gc
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +13,7 @@ from tests.custom_ops.support import Op
 from tests.custom_ops.support import load as load_operators
 from tests.support.arrays import f32
 from tests.support.lanes import run_on
+from tests.support.together import in_threads
 from zrt import BufferPolicy, LaneMemory, RunOptions, Session, StatePair, StatePorts
 from zrt.errors import (
     ArgumentError,
@@ -467,8 +468,7 @@ class TestThreads:
                     lanes[which].run(states[turn % 4])
                     runs[which] += 1
 
-        with ThreadPoolExecutor(3) as pool:
-            list(pool.map(work, range(3)))
+        in_threads(*(partial(work, which) for which in range(3)))
         assert sum(int(state["h"][0]) for state in states) == sum(runs)
 
     def test_states_closed_by_another_thread(self, lane, background):

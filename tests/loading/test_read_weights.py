@@ -15,6 +15,7 @@ import zrt
 from benches import resident
 from benches.models import build
 from tests.support import models
+from tests.support.lanes import run_on
 from zrt import Runtime, Session, SessionOptions
 from zrt.errors import ModelError
 from zrt.loading.read_weights import trim_heap
@@ -117,9 +118,7 @@ class TestWeights:
             for index in order:
                 live = next((thing for thing in things[:2] if thing is not None and not thing.closed), None)
                 if live is not None:
-                    live.inputs["x"][...] = x
-                    live.run()
-                    np.testing.assert_array_equal(live.outputs["y"], expected)
+                    np.testing.assert_array_equal(run_on(live, x=x)["y"], expected)
                 things[index].close()
                 things[index] = None
             assert view.shape == (1, 64)
@@ -239,6 +238,5 @@ def test_memory_falls(tmp_path):
 def test_with_a_device_the_numbers_are_the_same():
     own = Session(build.cnn(), providers=["CUDA"])
     (shared,) = zrt.Runtime.replicate(build.cnn(), 1, None, ["CUDA"], share_weights=True, shapes=[(2, 1, 28, 28)])
-    shared.inputs["image"][...] = image(0)
-    shared.run()
-    np.testing.assert_allclose(shared.outputs["logits"], own.run({"image": image(0)})[0], rtol=1e-3, atol=1e-3)
+    logits = run_on(shared, image=image(0))["logits"]
+    np.testing.assert_allclose(logits, own.run({"image": image(0)})[0], rtol=1e-3, atol=1e-3)

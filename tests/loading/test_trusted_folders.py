@@ -131,9 +131,7 @@ class TestWeights:
     @pytest.mark.parametrize("dtype", ["float16", "double", "int4"])
     @pytest.mark.parametrize("offset", [0, 1, 8])
     @pytest.mark.parametrize("rows", [64, 1, 0])
-    def test_of_every_size_and_alignment(
-        self, build: Any, save: Save, store: Path, dtype: str, offset: int, rows: int
-    ) -> None:
+    def test_of_every_size_and_alignment(self, save: Save, store: Path, dtype: str, offset: int, rows: int) -> None:
         array = np.arange(rows * 64).reshape(rows, 64) % 7
         tensor = onnx.helper.make_tensor("w", getattr(onnx.TensorProto, dtype.upper()), array.shape, array.reshape(-1))
         data = numpy_helper.from_array(numpy_helper.to_array(tensor), "w").raw_data

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from onnx.helper import make_tensor_value_info as tensor
 from tests.onnxruntime.bindings import bound
 from tests.onnxruntime.packages import ours
 from tests.support import models
+from tests.support.together import in_threads
 
 
 def test_binding_keeps_its_inputs_alive(session) -> None:
@@ -78,7 +80,6 @@ def test_values_change_during_runs(ort, session) -> None:
 @ours
 def test_threads_that_share_a_binding_never_crash(session) -> None:
     binding = bound(session)
-    wrong: list[BaseException] = []
 
     def work(number: int) -> None:
         for turn in range(300):
@@ -95,15 +96,8 @@ def test_threads_that_share_a_binding_never_crash(session) -> None:
             except RuntimeError:
                 # Another thread uses the binding, or has bound other shapes.
                 pass
-            except BaseException as error:
-                wrong.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    in_threads(*(partial(work, number) for number in range(4)))
 
 
 @pytest.mark.parametrize("seed", range(6))

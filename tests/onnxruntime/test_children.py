@@ -162,7 +162,7 @@ class TestNotReached:
         assert line.startswith("a child process has no PYTHONPATH of this one")
         assert line.endswith(f"{sys.executable} -I -c pass")
 
-    def test_is_said_where_python_ignores_its_environment(self, tmp_path: Path) -> None:
+    def test_is_said_where_python_ignores_its_environment(self) -> None:
         # The packages that zrt needs may come by PYTHONPATH, as in Nix.
         path = [str(processes.ROOT), *sys.path]
         code = f"import sys; sys.path[:] = {path!r}; import zrt.onnxruntime as o; o.install()"

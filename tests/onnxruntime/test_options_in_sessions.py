@@ -1,7 +1,6 @@
 """`SessionOptions` and `RunOptions` have the same effects on sessions and runs as those of the official package."""
 
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from tests.conftest import LOOP
 from tests.onnxruntime.models import FEEDS, TWOS, identity, model
 from tests.support import models
+from tests.support.together import in_threads
 
 # The model is z = x + w, and the first of the weights w is 0.
 N = 64
@@ -252,11 +252,7 @@ class TestRuns:
     def test_options_serve_several_threads(self, load, runs) -> None:
         session = load()
         results: list[float] = []
-        threads = [threading.Thread(target=lambda: results.append(session.run(None, X, runs)[0][0])) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[lambda: results.append(session.run(None, X, runs)[0][0])] * 4)
         assert results == [1] * 4
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import gc
 import inspect
 import json
 import os
@@ -12,7 +11,6 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -483,15 +481,7 @@ class TestFailingProvider:
             failing.run(None, FEEDS)
 
 
-@pytest.fixture
-def no_gc() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("no_gc")
+@pytest.mark.usefixtures("collector_off")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("other", [ONES, ONES.tolist()])
 def test_feeds_are_released_after_a_run(add: Any, dtype: Any, other: Any) -> None:
@@ -503,7 +493,7 @@ def test_feeds_are_released_after_a_run(add: Any, dtype: Any, other: Any) -> Non
     assert kept() is None
 
 
-@pytest.mark.usefixtures("no_gc")
+@pytest.mark.usefixtures("collector_off")
 def test_session_is_released_with_its_last_reference(ort: Any) -> None:
     session = ort.InferenceSession(model())
     session.run(None, FEEDS)

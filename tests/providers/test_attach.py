@@ -264,7 +264,7 @@ class TestFunctions:
             base.append(zrt.SessionOptions().handle(), "nnapi", {"NNAPI_FLAG_USE_FP16": "yes"})
 
     @pytest.mark.skipif(zrt._native.library.library().path is None, reason="a core that is built in exports nothing")
-    def test_the_function_is_called(self, build):
+    def test_the_function_is_called(self):
         """Every shared library exports the function for the CPU's arena."""
         options = zrt.SessionOptions().handle()
         by_function = attach.ByFunction("OrtSessionOptionsAppendExecutionProvider_CPU", ctypes.c_int, {"arena": 1})
@@ -291,7 +291,7 @@ class TestTheLibrary:
     @pytest.mark.parametrize(
         "kind", [kind for kind in KINDS if kind.name not in zrt.available_providers()], ids=kind_id
     )
-    def test_missing_provider_raises(self, build, kind):
+    def test_missing_provider_raises(self, kind):
         options = zrt.SessionOptions().handle()
         with pytest.raises(ProviderError, match=kind.name):
             base.append(options, kind.name, {})

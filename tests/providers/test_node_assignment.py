@@ -75,7 +75,7 @@ class TestRead:
     def test_is_empty_for_a_graph_without_nodes(self, build):
         assert node_assignment.read(self.recorded(build("(float[n] x) => (float[n] x) { }"))._open()) == ()
 
-    def test_session_without_a_record_raises(self, build):
+    def test_session_without_a_record_raises(self):
         with pytest.raises(FailError, match="record_ep_graph_assignment_info"):
             node_assignment.read(zrt.Session(CHAIN)._open())
 

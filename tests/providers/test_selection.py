@@ -7,6 +7,7 @@ import pytest
 
 import zrt
 from tests.support import plugin as source
+from tests.support.lanes import run_on
 from zrt.errors import ArgumentError, BusyError, CallbackError, DTypeError, EpFailError, ProviderError
 
 CPU = "CPUExecutionProvider"
@@ -64,9 +65,7 @@ class TestDevices:
         for more in ({}, {"share_weights": True}):
             runtime = zrt.Runtime.replicate(model, 2, providers=[plugin.own], shapes={"x": (3,)}, **more)
             for lane in runtime:
-                lane.inputs["x"][...] = X
-                lane.run()
-                assert lane.outputs["y"].tolist() == [1, -2, -3]
+                assert run_on(lane, x=X)["y"].tolist() == [1, -2, -3]
                 assert lane.session.providers == (TEST, CPU)
 
     def test_wrong_devices_raise(self, plugin, negate):
@@ -104,7 +103,7 @@ class TestPolicies:
         assert session.providers == (TEST, CPU)
         assert session.placement().outputs[0].memory == plugin.own.memory
 
-    def test_providers_without_nodes_are_not_named(self, plugin, load, build):
+    def test_providers_without_nodes_are_not_named(self, plugin, build):
         model = build("(float[n] x) => (float[n] y) { y = Abs(x) }")
         assert zrt.Session(model, providers=zrt.DevicePolicy.PREFER_NPU).providers == (CPU,)
 

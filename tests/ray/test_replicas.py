@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 pytest.importorskip("ray", reason="needs the packages of the extra ray")
@@ -34,6 +33,8 @@ import zrt.ray
 from tests.conftest import ENDLESS, LOOP
 from tests.serving.conftest import Client, Server
 from tests.serving.test_connection import check_unclear_ends
+from tests.serving.wire import steps
+from tests.support import models
 from zrt import errors
 from zrt.serving import Application, application
 
@@ -42,19 +43,11 @@ ONE_THREAD = zrt.SessionOptions(intra_op_num_threads=1)
 
 
 def spec(text: str) -> zrt.SessionSpec:
-    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {text}')
-    return zrt.SessionSpec(model, ONE_THREAD)
+    return zrt.SessionSpec(models.parsed(text), ONE_THREAD)
 
 
 DOUBLE = spec("(float[n, 4] x) => (float[n, 4] y) { y = Add(x, x) }")
 COPY = spec("(float[n] x) => (float[n] y) { y = Identity(x) }")
-
-
-def long_run(turns: int) -> list[dict[str, Any]]:
-    return [
-        {"name": "n", "datatype": "INT64", "shape": [], "data": [turns]},
-        {"name": "x", "datatype": "FP32", "shape": [1], "data": [0]},
-    ]
 
 
 def rows(*values: list[float]) -> list[dict[str, Any]]:
@@ -88,7 +81,7 @@ class Cluster(Client):
     def send(self, turns: int) -> http.client.HTTPConnection:
         """A request whose answer nobody reads."""
         connection = self.connect()
-        connection.request("POST", "/v2/models/loop/infer", json.dumps({"inputs": long_run(turns)}))
+        connection.request("POST", "/v2/models/loop/infer", json.dumps({"inputs": steps(turns)}))
         return connection
 
 
@@ -255,13 +248,13 @@ def test_full_replica_refuses_and_forgets_clients_that_leave(
     eventually(lambda: there.taken() == [1])
     sent += [there.send(int(ENDLESS)) for _ in range(2)]
     eventually(lambda: 'zrt_waiting_requests{model="loop",version="1"} 2.0' in metrics(there))
-    answer = there.infer("loop", long_run(1))
+    answer = there.infer("loop", steps(1))
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     assert "2 requests wait already" in answer.json["error"]
     for connection in sent:
         connection.close()
     eventually(lambda: there.taken() == [0])
-    assert there.infer("loop", long_run(1)).status == 200
+    assert there.infer("loop", steps(1)).status == 200
 
 
 def metrics(there: Client) -> str:
@@ -270,7 +263,7 @@ def metrics(there: Client) -> str:
 
 def test_deadline_ends_a_run(run: Callable[..., Cluster]) -> None:
     there = run(application({"loop": spec(LOOP)}))
-    answer = there.infer("loop", long_run(int(ENDLESS)), {"Inference-Timeout": "200000"})
+    answer = there.infer("loop", steps(int(ENDLESS)), {"Inference-Timeout": "200000"})
     assert (answer.status, "deadline" in answer.json["error"]) == (504, True)
 
 
@@ -279,12 +272,12 @@ def test_deletion_answers_the_requests_in_progress(
 ) -> None:
     there = run(application({"loop": spec(LOOP)}, lanes=1), replicas=2, per_node=1)
     with ThreadPoolExecutor(6) as pool:
-        asked = [pool.submit(there.infer, "loop", long_run(500_000)) for _ in range(6)]
+        asked = [pool.submit(there.infer, "loop", steps(500_000)) for _ in range(6)]
         eventually(lambda: sum(there.taken()) == 6 or any(one.done() for one in asked))
         assert not any(one.done() for one in asked)
         serve.delete("app")
         assert [one.result(60).json["outputs"][0]["data"] for one in asked] == [[0]] * 6
-    assert there.infer("loop", long_run(1)).status == 404
+    assert there.infer("loop", steps(1)).status == 404
 
 
 def test_killed_replica_loses_no_request(run: Callable[..., Cluster], eventually: Callable[..., None]) -> None:
@@ -316,7 +309,7 @@ def test_killed_replica_loses_no_request(run: Callable[..., Cluster], eventually
             while not (endless and all(there.taken())):
                 assert len(endless) < 16
                 headers = {"Inference-Timeout": str(20_000_000)}
-                endless.append(pool.submit(there.infer, "loop", long_run(int(ENDLESS)), headers))
+                endless.append(pool.submit(there.infer, "loop", steps(int(ENDLESS)), headers))
                 eventually(lambda: sum(there.taken()) == len(endless))
             lost = there.taken()[0]
             victim = there.replicas()[0]

@@ -281,7 +281,7 @@ def read(path: Path) -> Any:
 
 
 class TestMistakes:
-    def test_data_set_that_the_workers_do_not_see(self, cluster: Any, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_data_set_that_the_workers_do_not_see(self, cluster: Any, model: Path, tmp_path: Path) -> None:
         data = write("npz", tmp_path)
         source = open_source(data, "npz")
         data.unlink()

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import onnx
 import pytest
 
 pytest.importorskip("ray", reason="needs the packages of the extra ray")
@@ -25,9 +24,10 @@ from ray import serve
 
 import zrt.ray
 from tests.conftest import LOOP
-from tests.ray.test_replicas import DIGITS, DOUBLE, long_run
+from tests.ray.test_replicas import DIGITS, DOUBLE
 from tests.serving.conftest import Client
-from tests.support import processes
+from tests.serving.wire import steps
+from tests.support import models, processes
 from zrt.ray import service
 from zrt.ray.service import Http, Service, ServiceError
 from zrt.serving import application
@@ -82,7 +82,7 @@ class TestCommand:
         self, start: Callable[..., Any], port: int, tmp_path: Path, eventually: Callable[..., None]
     ) -> None:
         path = tmp_path / "loop.onnx"
-        onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}'), path)
+        path.write_bytes(models.parse(LOOP))
         chosen = ("--replicas", 2, "--per-node", 1, "--lanes", 1, "--route-prefix", "/a", "--send", "--grace", 60)
         process = start(path, f"digits={DIGITS}", *chosen)
         document = processes.document(process)
@@ -94,7 +94,7 @@ class TestCommand:
             handles = [ray.get_actor(name, namespace="serve") for name in serve_actors() if "::zrt#" in name]
             assert len(handles) == 2
             # A run takes a second or more, and asking the replicas how many requests they have some milliseconds.
-            ask = {"inputs": long_run(2_000_000)}
+            ask = {"inputs": steps(2_000_000)}
             asked = [pool.submit(client.ask, "POST", "/a/v2/models/loop/infer", ask) for _ in range(4)]
 
             def taken() -> int:
@@ -187,7 +187,7 @@ class TestService:
         with pytest.raises(ServiceError, match="did not start in 2 seconds"):
             service.start(deployment, http, 2, threading.Event())
 
-    def test_cluster_that_does_not_answer_is_an_error(self, monkeypatch: pytest.MonkeyPatch, cluster: Any) -> None:
+    def test_cluster_that_does_not_answer_is_an_error(self, cluster: Any) -> None:
         from zrt.ray import service
 
         ever = threading.Event()

@@ -208,7 +208,7 @@ MODEL = [
     Bad(Kind.WRONG_VALUE, lambda w: "no\0", "model", "NUL"),
     Bad(Kind.WRONG_VALUE, lambda w: "\ud800", "model"),
     Bad(Kind.WRONG_VALUE, lambda w: "a" * 5000, "aaa", error=ModelError),
-    *wrong_types("model", 5, None),
+    *wrong_types("model: expected a path", 5, None),
     Bad(Kind.WRONG_TYPE, lambda w: [w.model], "model", "list"),
     Bad(Kind.WRONG_TYPE, lambda w: w.array, "model", "ndarray"),
 ]

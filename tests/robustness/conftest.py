@@ -4,14 +4,13 @@ import gc
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zrt
-from tests.robustness.race import in_threads
 from tests.robustness.vocabulary import QUIET
 from tests.support import models, processes
 
@@ -82,9 +81,3 @@ def at_once_or_slowly(cases: Sequence[str]) -> list[Any]:
     """Parameters for a script that takes names of cases: all in one process, and among the slow tests each alone."""
     alone = [pytest.param([case], id=case, marks=pytest.mark.slow) for case in cases]
     return [pytest.param(cases, id="at once"), *alone]
-
-
-@pytest.fixture(scope="session")
-def together() -> Callable[..., None]:
-    """Runs functions in threads that begin together; an exception in one fails the test."""
-    return in_threads

@@ -1,32 +1,9 @@
 """Races between threads. A thread that raises or hangs fails the test."""
 
-import threading
-
 import zrt
 from tests.robustness.sums import QUIET
 from tests.support import models
-
-
-def in_threads(*functions):
-    """Calls each function in a thread of its own; all begin together."""
-    barrier = threading.Barrier(len(functions))
-    failures = []
-
-    def begin(function):
-        try:
-            barrier.wait(60)
-            function()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=begin, args=(function,), daemon=True) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-        assert not thread.is_alive(), "a thread hangs"
-    if failures:
-        raise failures[0]
+from tests.support.together import in_threads
 
 
 def race(*functions, turns=300, errors=(zrt.errors.BusyError,)):

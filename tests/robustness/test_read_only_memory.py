@@ -10,6 +10,7 @@ import pytest
 
 import zrt
 from tests.support import models
+from tests.support.bindings import bind
 from zrt.errors import ArgumentError, Error
 
 Place = np.ndarray[Any, Any]
@@ -97,10 +98,7 @@ def test_lane_returns_an_input_read_only(session: zrt.Session, place: Place) -> 
 
 
 def test_binding_returns_an_input_read_only(session: zrt.Session, place: Place) -> None:
-    binding = session.binding()
-    binding.bind_input("x", place)
-    binding.bind_output("x")
-    binding.bind_output("y")
+    binding = bind(session, {"x": place}, "x", "y")
     binding.run()
     refuses_writes(binding.outputs()["x"])
     refuses_writes(binding.numpy()["x"])

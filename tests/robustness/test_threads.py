@@ -16,8 +16,11 @@ import pytest
 import zrt
 from tests.robustness import values
 from tests.robustness.conftest import Child
-from tests.robustness.race import counting, in_threads, race
+from tests.robustness.race import counting, race
 from tests.robustness.sums import ADD, FEEDS, SUM, binding, lane, ran, same, session
+from tests.support.bindings import bind
+from tests.support.lanes import run_on
+from tests.support.together import in_threads
 from zrt.errors import ArgumentError, BusyError, ClosedError, InvalidProtobufError, TerminatedError
 
 
@@ -90,11 +93,9 @@ def test_run_options_terminate_runs_of_several_threads() -> None:
     one, options = counting(), zrt.RunOptions()
     feeds = {"turns": np.array(2**62), "start": np.zeros(2, np.float32)}
     short = {"turns": np.array(3), "start": np.zeros(2, np.float32)}
-    a_lane, bound, prepared = one.lane(), one.binding(), one.prepare(feeds)
+    a_lane, bound, prepared = one.lane(), bind(one, feeds, "end"), one.prepare(feeds)
     for name, feed in feeds.items():
         a_lane.inputs[name][...] = feed
-        bound.bind_input(name, feed)
-    bound.bind_output("end")
     ways = (
         lambda: one.run(feeds, options=options),
         lambda: prepared.run(options),
@@ -110,10 +111,7 @@ def test_run_options_terminate_runs_of_several_threads() -> None:
         in_threads(*(lambda way=way: ends(way) for way in ways), options.terminate)
         options.reset()
         same(one.run(short, options=options)[0], [3, 3])
-    for name, feed in short.items():
-        a_lane.inputs[name][...] = feed
-    a_lane.run()
-    same(a_lane.outputs["end"], [3, 3])
+    same(run_on(a_lane, **short)["end"], [3, 3])
 
 
 def test_run_options_closed_and_terminated_by_other_threads() -> None:
@@ -212,9 +210,7 @@ def test_lane_used_in_eight_threads_is_whole_or_refused() -> None:
         kept.append(view)
 
     assert race(*[run] * 6, read, read, turns=100)[:6] == [100] * 6
-    a_lane.inputs["turns"][...] = 7
-    a_lane.run()
-    same(a_lane.outputs["end"], [7, 7])
+    same(run_on(a_lane, turns=7)["end"], [7, 7])
     for view in kept:
         same(view, [500, 500])
 
@@ -226,9 +222,7 @@ def test_eight_lanes_in_eight_threads() -> None:
         a_lane = lane(one)
 
         def run(turn: int) -> None:
-            a_lane.inputs["x"][...] = number * 1000 + turn
-            a_lane.run()
-            same(a_lane.outputs["z"], [number * 1000 + turn + 1] * 4)
+            same(run_on(a_lane, x=number * 1000 + turn)["z"], [number * 1000 + turn + 1] * 4)
 
         return run
 

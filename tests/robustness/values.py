@@ -6,6 +6,7 @@ import scipy.sparse as sp
 import zrt
 from tests.robustness.sums import QUIET
 from tests.support import models
+from tests.support.bindings import bind
 
 
 def numbers():
@@ -18,10 +19,7 @@ def every_kind():
     maps = zrt.Value.from_sequence([{"a": 1.5}], "float32", "str")
     sparse = zrt.Value.from_sparse(sp.csr_array(numbers().reshape(20, 25)))
     insert = zrt.Session(models.longer(), QUIET)
-    binding = insert.binding()
-    binding.bind_input("s", sequence)
-    binding.bind_input("t", numbers())
-    binding.bind_output("u")
+    binding = bind(insert, {"s": sequence, "t": numbers()}, "u")
     binding.run()
     return {
         "sequence": (sequence, lambda it: [a.sum() for a in it.to_list()] == [TOTAL] * 2),

@@ -92,7 +92,7 @@ class TestTriton:
                         result = np.array([[text.decode() for text in row] for row in result], object)
                     assert result.tolist() == array.tolist(), datatype
 
-    def test_errors_come_with_status_and_message(self, triton: Any, client: Any, images: Any) -> None:
+    def test_errors_come_with_status_and_message(self, triton: Any, client: Any) -> None:
         from tritonclient.utils import InferenceServerException
 
         image = triton.InferInput("image", [1, 1, 8, 9], "FP32")

@@ -65,6 +65,14 @@ def tensor(name: str, datatype: str, array: np.ndarray[Any, Any], binary: bool) 
     return {**described, "data": plain.reshape(-1).tolist()}, b""
 
 
+def steps(number: int) -> list[dict[str, Any]]:
+    """The inputs of `tests.conftest.LOOP`: 0 doubled that often."""
+    return [
+        {"name": "n", "datatype": "INT64", "shape": [], "data": [number]},
+        {"name": "x", "datatype": "FP32", "shape": [1], "data": [0]},
+    ]
+
+
 def read(body: bytes, json_size: int | None) -> dict[str, np.ndarray[Any, Any]]:
     """The outputs of a response."""
     document = json.loads(body if json_size is None else body[:json_size])

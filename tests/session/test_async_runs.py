@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 import zrt
 from tests.conftest import LOOP
 from tests.support import models
+from tests.support.together import in_threads
 from zrt import errors
 from zrt.session import async_runs
 
@@ -513,7 +515,7 @@ def test_results_come_before_feeds_and_session_are_released(threads, build, even
     assert order == ["results", "feeds"]
 
 
-def test_session_closed_during_a_run(loop, add, endless, background):
+def test_session_closed_during_a_run(loop, endless, background):
     """Runs in progress end normally; later runs raise."""
     options = zrt.RunOptions()
     steps = {"n": np.array(200_000), "x": np.ones(4, np.float32)}
@@ -537,14 +539,12 @@ def test_session_closed_during_a_run(loop, add, endless, background):
     np.testing.assert_array_equal(lane.outputs["y"], np.zeros(4))
 
 
-def test_threads_that_submit_cancel_and_close(build, threads, background):
+def test_threads_that_submit_cancel_and_close(build, threads):
     """Four threads share a session, and one of them closes it: each run completes correctly."""
     session = zrt.Session(build(LOOP), quiet(threads))
-    started = threading.Barrier(5)
 
     def work(cancels):
         ends = []
-        started.wait()
         for n in range(200):
             try:
                 future = session.submit({"n": np.array(n % 7), "x": np.ones(4, np.float32)})
@@ -561,10 +561,7 @@ def test_threads_that_submit_cancel_and_close(build, threads, background):
         assert len(ends) == 200
 
     def close():
-        started.wait()
         time.sleep(0.03)
         session.close()
 
-    jobs = [background(lambda cancels=cancels: work(cancels)) for cancels in (False, True, False, True)]
-    for job in [*jobs, background(close)]:
-        job.result()
+    in_threads(*(partial(work, cancels) for cancels in (False, True, False, True)), close)

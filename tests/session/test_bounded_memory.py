@@ -154,7 +154,7 @@ class TestBounded:
         with ThreadPoolExecutor(4) as pool:
             assert len(list(pool.map(load, range(60)))) == 60
 
-    def test_provider_library_stays_while_a_session_has_its_allocators(self, environment, tmp_path) -> None:
+    def test_provider_library_stays_while_a_session_has_its_allocators(self, environment) -> None:
         environment.register_provider_library("mine", plugin.path())
         bounded = session(memory="bounded")
         with pytest.raises(BusyError, match="'mine' is in use"):

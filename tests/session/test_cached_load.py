@@ -20,6 +20,7 @@ import pytest
 
 import zrt
 from tests.support import models
+from tests.support.together import in_threads
 from zrt.loading import cache, cache_entry
 from zrt.session import cached_load
 
@@ -295,14 +296,14 @@ class TestNotCached:
         [entry] = entries(folder)
         assert entry.stat().st_size == cache_entry.PAGE
 
-    def test_model_that_no_trial_can_run_is_not_kept(self, load, folder: Path) -> None:
+    def test_model_that_no_trial_can_run_is_not_kept(self, folder: Path) -> None:
         text = "(seq(float[n]) x) => (float[m] y) { z = ConcatFromSequence <axis = 0> (x) y = Add(z, w) }"
         content = models.parse(text, w=np.ones(40_000, np.float32))
         for note in ("miss", "only tensors"):
             assert note in str(zrt.Session(content, zrt.SessionOptions(cache=folder)).cache)
             finish()
 
-    def test_broken_model_raises_as_without(self, load, tmp_path: Path, folder: Path) -> None:
+    def test_broken_model_raises_as_without(self, load, tmp_path: Path) -> None:
         broken = tmp_path / "broken.onnx"
         broken.write_bytes(b"\xff" * 100_000)
         with pytest.raises(zrt.errors.InvalidProtobufError):
@@ -444,9 +445,7 @@ class TestFolder:
         assert "no entry of the cache is made" in done.stderr
         assert [path.name for path in folder.iterdir()] == [".zrt-notes"]
 
-    def test_entry_that_cannot_be_read_now_stays(
-        self, load, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_entry_that_cannot_be_read_now_stays(self, load, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         load(model)
 
         def opening(path: str, flags: int) -> int:
@@ -492,11 +491,7 @@ class TestTogether:
         write = cache_entry.write
         monkeypatch.setattr(cache_entry, "write", lambda *arguments: (written.append(1), write(*arguments)))
         options = zrt.SessionOptions(cache=folder, intra_op_num_threads=1)
-        threads = [threading.Thread(target=zrt.Session, args=(model, options)) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[lambda: zrt.Session(model, options)] * 4)
         finish()
         assert len(written) == 1
         assert load(model) == "hit"
@@ -568,13 +563,8 @@ class TestTogether:
         assert done.stdout.splitlines() == ["made", "interrupted"] * 3
         assert done.stderr == ""
 
-    def test_killed_at_any_step(self, script, model: Path, folder: Path) -> None:
-        done = json.loads(script("cache_kills.py", str(model), str(folder), "4").stdout)
-        assert done["kills"] > 3
-        assert (done["failures"], done["last"], done["left"]) == ([], 0, [])
-
-    @pytest.mark.slow
-    def test_killed_at_every_step(self, script, model: Path, folder: Path) -> None:
-        done = json.loads(script("cache_kills.py", str(model), str(folder), "1").stdout)
-        assert done["kills"] > 15
+    @pytest.mark.parametrize(("apart", "least"), [(4, 3), pytest.param(1, 15, marks=pytest.mark.slow)])
+    def test_killed_at_any_step(self, script, model: Path, folder: Path, apart: int, least: int) -> None:
+        done = json.loads(script("cache_kills.py", model, folder, apart).stdout)
+        assert done["kills"] > least
         assert (done["failures"], done["last"], done["left"]) == ([], 0, [])

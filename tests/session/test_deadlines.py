@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ import pytest
 import zrt
 from tests.support import compiler
 from tests.support.bindings import bind
+from tests.support.lanes import run_on
+from tests.support.together import in_threads
 from zrt import errors
 from zrt.errors import ArgumentError, ClosedError, TerminatedError, TimeoutError
 from zrt.session import async_runs
@@ -60,13 +62,6 @@ WAYS: dict[str, Callable[..., Any]] = {
     ],
     "run_async": lambda session, feeds, **limits: asyncio.run(session.run_async(feeds, **limits)),
 }
-
-
-def together(*functions):
-    """Runs each function in a thread of its own; raises what one of them raises."""
-    with ThreadPoolExecutor(len(functions)) as pool:
-        for future in [pool.submit(function) for function in functions]:
-            future.result(120)
 
 
 @pytest.fixture(params=WAYS)
@@ -155,7 +150,7 @@ class TestSession:
 
         # The last one is the first to end.
         each = [0.05 * turn for turn in range(8, 0, -1)]
-        together(*[lambda seconds=seconds: run(seconds) for seconds in each])
+        in_threads(*(partial(run, seconds) for seconds in each))
         assert all(taken[seconds] >= seconds for seconds in each)
 
     def test_deadlines_near_the_ends_of_runs_harm_nothing(self, loop):
@@ -169,7 +164,7 @@ class TestSession:
                 except TimeoutError:
                     continue
 
-        together(*[run] * 4)
+        in_threads(*[run] * 4)
         assert loop.run(SHORT)[0].tolist() == EIGHTS
 
 
@@ -223,9 +218,7 @@ class TestLane:
             lane.inputs["n"][...] = 2**62
             with pytest.raises(TimeoutError):
                 lane.run(timeout=0.01)
-            lane.inputs["n"][...] = 3
-            lane.run()
-            assert lane.outputs["y"].tolist() == EIGHTS
+            assert run_on(lane, n=3)["y"].tolist() == EIGHTS
 
     def test_output_left_to_ort_after_a_deadline_is_not_there(self, loop):
         lane = loop.lane({"x": 4}, trials=False, outputs=zrt.LaneMemory.left())

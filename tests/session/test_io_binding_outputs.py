@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 import weakref
+from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +16,7 @@ import zrt
 from tests.support import models
 from tests.support.arrays import Tracked, f32
 from tests.support.bindings import bind, ran
+from tests.support.together import in_threads
 from zrt.errors import ArgumentError, BusyError, DTypeError, OrtError, ShapeError, UnsupportedError
 from zrt.types import ElementType, ValueKind
 
@@ -201,11 +203,7 @@ class TestOutputs:
                     binding.bind_input("x", array)
             arrays[number] = array
 
-        threads = [threading.Thread(target=bind, args=(number,)) for number in (1, 2, 3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*(partial(bind, number) for number in (1, 2, 3)))
         junk = [f32(-9, -9) for _ in range(1000)]
         binding.run()
         assert binding.numpy()["y"].tolist() in ([1, 1], [2, 2], [3, 3])

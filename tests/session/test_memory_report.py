@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 import zrt
 from tests.support import models
+from tests.support.together import in_threads
 
 ONE_THREAD = zrt.SessionOptions(intra_op_num_threads=1)
 ROW = 1024 * 4
@@ -170,9 +171,5 @@ def test_reports_of_several_threads_do_not_disturb_the_sessions():
     def report(index):
         peaks[index] = zrt.memory_report(sessions[index], rows(index + 1)).peak_bytes
 
-    threads = [threading.Thread(target=report, args=(index,)) for index in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*(partial(report, index) for index in range(4)))
     assert peaks == [2 * ROW * count for count in (1, 2, 3, 4)]

@@ -78,7 +78,7 @@ class TestNodes:
     def test_session_of_a_policy_records_nodes(self, plugin, negate):
         assert negate(zrt.DevicePolicy.PREFER_NPU).placement().providers == {TEST: 1}
 
-    def test_node_of_another_domain(self, load):
+    def test_node_of_another_domain(self):
         model = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> t (float[n] x) => (float[n] y) {'
         import onnx
 

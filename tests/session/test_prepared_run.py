@@ -2,7 +2,6 @@
 
 import gc
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 import zrt
 from tests.support.arrays import Tracked, f32
+from tests.support.together import in_threads
 from zrt.errors import DTypeError, OrtError, UnsupportedError
 
 
@@ -184,12 +184,10 @@ class TestThreads:
         prepared = add.prepare([x, x])
 
         def work():
-            return [prepared.run()[0] for _ in range(100)]
+            for array in [prepared.run()[0] for _ in range(100)]:
+                assert array.tolist() == (x + x).tolist()
 
-        with ThreadPoolExecutor(8) as pool:
-            for job in [pool.submit(work) for _ in range(8)]:
-                for array in job.result():
-                    assert array.tolist() == (x + x).tolist()
+        in_threads(*[work] * 8)
 
     def test_close_during_a_run(self, loop, background):
         x = np.zeros(4, np.float32).view(Tracked)

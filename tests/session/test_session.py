@@ -4,6 +4,7 @@ import asyncio
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import zrt
 from benches.models import build as bench_models
 from tests.support.arrays import f32
 from tests.support.bindings import bind
+from tests.support.together import in_threads
 from zrt._native import library as native
 from zrt._native import library_files
 from zrt.errors import (
@@ -384,9 +386,7 @@ class TestThreads:
                 assert add.run([x, x])[0].tolist() == [2 * size] * size
                 assert add.run({"x": x, "y": x})[0].shape == (size,)
 
-        with ThreadPoolExecutor(8) as pool:
-            for job in [pool.submit(work, size) for size in range(8)]:
-                job.result()
+        in_threads(*(partial(work, size) for size in range(8)))
 
     def test_threads_with_a_wrong_output_shape(self, load):
         for _ in range(5):

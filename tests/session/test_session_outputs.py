@@ -13,6 +13,7 @@ import pytest
 import zrt
 from tests.support import models
 from tests.support.arrays import f32
+from tests.support.bindings import bind
 from zrt.errors import (
     ArgumentError,
     ClosedError,
@@ -368,9 +369,7 @@ class TestWrongDeclarations:
             assert y.tolist() == (-X[:size]).tolist()
 
     def test_sparse_output_and_dense_memory(self):
-        binding = zrt.Session(models.sparse_constant(), QUIET).binding()
-        binding.bind_input("x", X)
-        binding.bind_output("s", np.empty((2, 3), np.float32))
+        binding = bind(zrt.Session(models.sparse_constant(), QUIET), {"x": X}, s=np.empty((2, 3), np.float32))
         with pytest.raises(UnsupportedError, match="an output is sparse, and dense memory is bound"):
             binding.run()
         binding.bind_output("s")

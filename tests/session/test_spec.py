@@ -18,6 +18,7 @@ import pytest
 
 import zrt
 from tests.support import models
+from tests.support.together import in_threads
 from zrt import providers
 from zrt.errors import (
     ArgumentError,
@@ -328,14 +329,8 @@ class TestShared:
             return zrt.Session(self.model, self.options)
 
         monkeypatch.setattr(zrt.SessionSpec, "load", load)
-        start = threading.Barrier(16)
-
-        def get(_: int) -> zrt.Session:
-            start.wait(30)
-            return spec.shared()
-
-        with ThreadPoolExecutor(16) as pool:
-            sessions = set(pool.map(get, range(16)))
+        sessions: set[zrt.Session] = set()
+        in_threads(*[lambda: sessions.add(spec.shared())] * 16)
         assert len(sessions) == len(loads) == 1
 
     def test_failed_load_is_raised_to_all_who_waited_and_tried_again(

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import zrt
 from tests.support import models
+from tests.support.bindings import bind
 from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.types import ElementType, ValueKind, pack
 
@@ -136,10 +137,7 @@ class TestSequencesOfTensors:
         session = load("(seq(float[]) s, float[] t) => (seq(float[]) u) { u = SequenceInsert(s, t) }")
         array = np.arange(500, dtype=np.float32).copy()
         gone = weakref.ref(array)
-        binding = session.binding()
-        binding.bind_input("s", zrt.Value.from_sequence([array]))
-        binding.bind_input("t", X)
-        binding.bind_output("u")
+        binding = bind(session, {"s": zrt.Value.from_sequence([array]), "t": X}, "u")
         binding.run()
         value = binding.outputs()["u"]
         binding.close()
@@ -301,13 +299,11 @@ class TestFeeds:
 
 
 @pytest.mark.gpu
-def test_sequence_on_a_device_cannot_be_read(load):
+def test_sequence_on_a_device_cannot_be_read():
     session = zrt.Session(
         models.to_sequence(), zrt.SessionOptions(log_severity_level="FATAL"), providers=["cuda", "cpu"]
     )
-    binding = session.binding()
-    binding.bind_input("x", np.zeros(2, np.float32))
-    binding.bind_output("y", zrt.MemoryInfo.cuda())
+    binding = bind(session, {"x": np.zeros(2, np.float32)}, y=zrt.MemoryInfo.cuda())
     binding.run()
     with pytest.raises(UnsupportedError, match="lies on Cuda:0"):
         binding.outputs()["y"].to_list()

@@ -12,6 +12,8 @@ from onnx import TensorProto, helper
 
 import zrt
 from tests.support import models
+from tests.support.bindings import bind
+from tests.support.lanes import run_on
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, ValueKind
 
@@ -162,10 +164,7 @@ class TestOutputs:
     @pytest.mark.parametrize("fill", [False, True])
     def test_io_binding(self, fill):
         for session in (makes("tensor"), makes("sequence")):
-            binding = session.binding()
-            binding.bind_input("fill", np.array(fill))
-            binding.bind_input("x", X)
-            binding.bind_output("o")
+            binding = bind(session, {"fill": np.array(fill), "x": X}, "o")
             binding.run()
             results = binding.outputs()
             assert list(results) == ["o"]
@@ -175,13 +174,9 @@ class TestOutputs:
         lane = makes("tensor").lane({"fill": (), "x": (2,)})
         assert lane.outputs["o"] is None
         for fill in (True, False, True):
-            lane.inputs["fill"][...] = fill
-            lane.inputs["x"][...] = 3
-            lane.run()
-            assert lane.outputs["o"].tolist() == [3, 3] if fill else lane.outputs["o"] is None
-            assert lane.outputs["y"].tolist() == [-3, -3]
+            outputs = run_on(lane, fill=fill, x=3)
+            assert outputs["o"].tolist() == [3, 3] if fill else outputs["o"] is None
+            assert outputs["y"].tolist() == [-3, -3]
         assert "optional" in lane.audit().outputs[0].allocates
         sequence = makes("sequence").lane({"fill": (), "x": (2,)})
-        sequence.inputs["fill"][...] = True
-        sequence.run()
-        assert len(sequence.outputs["o"].to_list()) == 1
+        assert len(run_on(sequence, fill=True)["o"].to_list()) == 1

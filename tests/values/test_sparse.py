@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import zrt
 from tests.support import models
+from tests.support.bindings import bind, ran
 from zrt._common.installation import install_line
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, SparseFormat, ValueKind
@@ -201,12 +202,8 @@ class TestComputing:
             value.sparse().indices.flags.writeable = True
 
     def test_io_binding(self, matmul):
-        binding = matmul.binding()
-        binding.bind_input("a", zrt.Value.from_sparse(sp.csr_array(np.eye(2, dtype=np.float32))))
-        binding.bind_input("b", np.ones((2, 1), np.float32))
-        binding.bind_output("y")
-        binding.run()
-        assert binding.numpy()["y"].tolist() == [[1], [1]]
+        a = zrt.Value.from_sparse(sp.csr_array(np.eye(2, dtype=np.float32)))
+        assert ran(bind(matmul, {"a": a, "b": np.ones((2, 1), np.float32)}, "y")) == {"y": [[1], [1]]}
         with pytest.raises(UnsupportedError, match="input 'a' is a sparse tensor"):
             matmul.lane([(2, 2), (2, 1)])
 

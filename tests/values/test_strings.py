@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 import zrt
 from tests.support import models
+from tests.support.bindings import bind
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, ValueKind
 
@@ -156,9 +157,7 @@ class TestRoundTrip:
     def test_prepared_run_and_io_binding(self, session):
         value = zrt.Value.from_strings(["a", "b"])
         assert session.prepare([value]).run()[0].tolist() == ["a", "b"]
-        binding = session.binding()
-        binding.bind_input("x", value)
-        binding.bind_output("y")
+        binding = bind(session, {"x": value}, "y")
         binding.run()
         assert binding.outputs()["y"].strings() == ["a", "b"]
         assert binding.numpy()["y"].tolist() == ["a", "b"]
@@ -178,9 +177,7 @@ class TestValue:
 
     def test_value_outlives_its_source_and_its_session(self, load):
         session = load("(int64[n] x) => (string[n] y) { y = Cast <to = 8> (x) }")
-        binding = session.binding()
-        binding.bind_input("x", np.array([1, 22]))
-        binding.bind_output("y")
+        binding = bind(session, {"x": np.array([1, 22])}, "y")
         binding.run()
         value = binding.outputs()["y"]
         session.close()

@@ -185,14 +185,6 @@ def test_views_keep_the_memory_of_a_closed_value(make, view):
     assert alive() is None
 
 
-def test_more_dimensions_than_numpy_has(load):
-    session = load("(float[1] x, int64[k] shape) => (float[] y) { y = Reshape(x, shape) }")
-    x = np.ones(1, np.float32)
-    assert session.run([x, np.ones(64, np.int64)])[0].shape == (1,) * 64
-    with pytest.raises(UnsupportedError, match="numpy has no array of 65 dimensions"):
-        session.run([x, np.ones(65, np.int64)])
-
-
 @pytest.mark.parametrize(
     ("value", "kind", "text"),
     [

@@ -50,11 +50,15 @@ SINGLE = {
     "check": [Bad(Kind.MISSING_FILE, lambda w: zrt.check(w.folder / "no.onnx"), "no.onnx", "no such file")],
     "diff": [
         *(
-            Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: zrt.diff(spec(w), wrong), "b", "SessionSpec")
-            for wrong in (5, None, "other", b"model")
+            Bad(
+                Kind.WRONG_TYPE,
+                lambda w, wrong=wrong: zrt.diff(spec(w), wrong),
+                "b: expected a SessionSpec or 'reference'",
+            )
+            for wrong in (5, None, "other", b"model", np.ones(2))
         ),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.diff(w.session, spec(w)), "a", "SessionSpec", "Session"),
-        Bad(Kind.WRONG_VALUE, lambda w: zrt.diff("reference", "reference"), "reference"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.diff("reference", "reference"), "both 'reference'"),
         Bad(Kind.WRONG_TYPE, lambda w: diff(w, library=5), "library", "int"),
         Bad(Kind.WRONG_VALUE, lambda w: zrt.diff(spec(w), "reference", library="x"), "library"),
         Bad(Kind.MISSING_FILE, lambda w: diff(w, library=w.folder / "none.so"), "none.so", error=LibraryError),

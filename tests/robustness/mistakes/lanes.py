@@ -122,7 +122,8 @@ SHARED_MODEL = [
 
 SESSIONS = [
     *(bad.inside(lambda w, session: [w.session, session]) for bad in SESSION),
-    Bad(Kind.WRONG_VALUE, lambda w: [], "sessions"),
+    Bad(Kind.WRONG_TYPE, lambda w: ["session"], "session: expected a Session, got str"),
+    Bad(Kind.WRONG_VALUE, lambda w: [], "sessions: a runtime has at least one lane"),
     *wrong_types("sessions", 5),
 ]
 
@@ -339,7 +340,7 @@ CLOSED_SELF = {
 
 CLOSED_ALONE = {
     "IoBinding": "clear_inputs clear_outputs synchronize_inputs synchronize_outputs run prime outputs numpy",
-    "Lane": "run prime run_with_allocator_stats session inputs outputs audit",
+    "Lane": "run prime run_with_allocator_stats session inputs outputs audit slots",
     "Runtime": "sessions prime audit",
     "DynamicRuntime": "audit",
 }

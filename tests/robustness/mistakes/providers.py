@@ -1,23 +1,9 @@
-"""Providers with typed options, and the arguments `strict` and `allow`."""
+"""The arguments `strict` and `allow`."""
 
 import zrt
 from tests.robustness.bad import LOADS
-from tests.robustness.vocabulary import QUIET, Bad, Kind
+from tests.robustness.vocabulary import Bad, Kind
 from zrt.errors import ProviderError
-from zrt.providers import known
-
-# Mistakes with the CPU execution provider are in `bad.PROVIDERS`; these providers are missing from the library.
-LACKING = [
-    Bad(
-        Kind.UNKNOWN_NAME,
-        lambda w, full=full: [known.kind_of(full)()],
-        full,
-        "CPUExecutionProvider",
-        error=ProviderError,
-    )
-    for full in known.HOMES
-    if full not in zrt.available_providers()
-] + [Bad(Kind.UNKNOWN_NAME, lambda w: ["tvm"], "'tvm'", "has removed it", error=ProviderError)]
 
 STRICT = [
     Bad(Kind.WRONG_TYPE, lambda w: {"strict": 1}, "strict", "int 1"),
@@ -40,7 +26,4 @@ if "AzureExecutionProvider" in zrt.available_providers():
         for more in ({}, {"allow": ["Mul"]}, {"allow": ["com.microsoft::Add"]})
     ]
 
-TAKES = [
-    ("Session.__init__", "lacking providers", LACKING, lambda w, bad: zrt.Session(w.model, QUIET, bad)),
-    *((call, "strict", STRICT, lambda w, bad, do=do: do(w, **bad)) for call, do in LOADS.items()),
-]
+TAKES = [(call, "strict", STRICT, lambda w, bad, do=do: do(w, **bad)) for call, do in LOADS.items()]

@@ -11,9 +11,9 @@ import threading
 import numpy as np
 
 import zrt
-from tests.robustness.race import in_threads
 from tests.robustness.sums import ADD, FEEDS, QUIET, SUM, lane, same, session
 from tests.support import models
+from tests.support.together import in_threads
 from zrt.errors import ArgumentError, BusyError, ClosedError, TerminatedError
 
 turns, cpus, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
