@@ -27,6 +27,7 @@ from tests.conftest import LOOP
 from tests.serving import wire
 from tests.support import models, processes
 from zrt._common.installation import install_line
+from zrt.cli.common import shipped
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
 
@@ -483,7 +484,8 @@ class TestWorkers:
         counts = metrics(address)
         assert counts['zrt_requests_total{model="digits",status="200",version="1"}'] == 10
         assert ask(address, "/v2/models/digits/infer", DIGITS)["model_name"] == "digits"
-        assert end(process, signal.SIGTERM)[0] == 0
+        code, err = end(process, signal.SIGTERM)
+        assert (code, err) == (0, f"worker {before[0]} ended with SIGKILL: another one takes its place\n")
 
     def test_they_end_with_a_parent_that_is_killed(self, start, eventually):
         process, document = start("--workers", 2)
@@ -521,6 +523,39 @@ class TestWorkers:
         finally:
             worker.kill()
         assert (tmp_path / "failed").read_text() == "no model"
+
+    def test_one_that_dies_while_it_loads_is_a_complaint(self, installed, tmp_path):
+        (tmp_path / "deadly.py").write_text(
+            "import multiprocessing, os, signal, zrt\n"
+            "if multiprocessing.parent_process():\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+            "class Op(zrt.CustomOp):\n    inputs = outputs = ['float32']\n    def compute(self, context): ...\n"
+            "nobody = zrt.CustomOpDomain('nobody', [Op()])\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "zrt", "serve", "--workers", "2", "--port", "0", "--import", "deadly"],
+            cwd=tmp_path,
+            env={**processes.environment(), "ZRT_MODEL": ""},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert re.fullmatch(r"zrt serve: worker \d+ ended with SIGKILL before it served: .*\n", done.stderr)
+
+    def test_new_models_that_cannot_be_loaded_leave_the_old_ones(self, start, saved, eventually):
+        path = saved(shipped("digits.onnx").read_bytes(), "digits.onnx")
+        process, document = start(path, "--workers", 2)
+        workers = self.processes(document["address"])
+        path.write_bytes(b"no model")
+        process.send_signal(signal.SIGHUP)
+        first, second = process.stderr.readline(), process.stderr.readline()
+        assert "keeping worker" in first
+        assert re.match("the workers that serve go on, as a new one could not start: .*digits.onnx", second)
+        # Longer than the supervisor takes to look at its workers.
+        time.sleep(1)
+        assert ask(document["address"], "/v2/models/digits/infer", DIGITS)["model_name"] == "digits"
+        assert set(workers) <= set(self.processes(document["address"]))
+        assert end(process, signal.SIGTERM)[0] == 0
 
     def test_they_divide_the_cpus(self, installed, monkeypatch, tmp_path):
         monkeypatch.setattr("zrt.environment.cpu_limits.cpus", lambda: 9)

@@ -1,7 +1,10 @@
 """`zrt.diff` on planted faults: each is found at its place."""
 
 import json
+import pickle
 import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -349,6 +352,17 @@ class TestOtherLibrary:
         killing += "sides.SessionSide.run = lambda *_: os.kill(os.getpid(), 9); child.main()"
         monkeypatch.setattr(child, "PROGRAM", killing)
         assert "ended (SIGKILL)" in zrt.diff(spec(GELU), spec(GELU), library=library_file).failed
+
+    def test_process_without_a_parent_ends_silently(self) -> None:
+        with subprocess.Popen(
+            [sys.executable, "-c", child.PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            pipes: Any = process
+            pipes.stdout.close()
+            pickle.dump((abs, (-1,)), pipes.stdin)
+            pipes.stdin.close()
+            assert pipes.stderr.read() == b""
+        assert process.returncode == 0
 
     def test_feeds_that_cannot_be_sent(self, library_file: str) -> None:
         class Local(np.ndarray):  # type: ignore[type-arg]

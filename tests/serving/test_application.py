@@ -87,6 +87,17 @@ def _installed() -> None:
 
 
 @pytest.mark.usefixtures("_installed")
+def test_worker_that_makes_its_files_is_no_error_of_the_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zrt.serving.metrics import FOLDER, Metrics
+
+    (tmp_path / "counter_7.db").touch()
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    assert Metrics().samples() == {}
+
+
+@pytest.mark.usefixtures("_installed")
 class TestApplication:
     def test_nothing_is_loaded_before_load(self) -> None:
         app = application({"m": "no such file.onnx"})

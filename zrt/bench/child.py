@@ -30,9 +30,14 @@ class EndedError(ZrtError):
     """The name of the signal, or the exit status."""
 
 
-def _ended(code: int) -> EndedError:
+def how_ended(code: int) -> str:
+    """The signal that ended a process, or its exit status, in words."""
     signals = {each.value: each.name for each in signal.Signals}
-    how = f"status {code}" if code >= 0 else signals.get(-code, f"signal {-code}")
+    return f"status {code}" if code >= 0 else signals.get(-code, f"signal {-code}")
+
+
+def _ended(code: int) -> EndedError:
+    how = how_ended(code)
     error = EndedError(f"the process that zrt started for this ended with {how}")
     error.by_signal, error.how = code < 0, how
     return error
@@ -127,7 +132,12 @@ def main() -> None:
     # Ctrl-C reaches both processes; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nothing = os.open(os.devnull, os.O_RDWR)
-    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as replies:
+    # The parent may have ended without a word.
+    with (
+        suppress(BrokenPipeError),
+        os.fdopen(os.dup(0), "rb") as requests,
+        os.fdopen(os.dup(1), "wb") as replies,
+    ):
 
         def let_go() -> None:
             for pipe in (requests, replies):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -74,7 +75,7 @@ class Metrics:
             self.exposed: CollectorRegistry = registry
         else:
             self.exposed = CollectorRegistry()
-            MultiProcessCollector(self.exposed, folder)  # type: ignore[no-untyped-call]
+            _Counts(self.exposed, folder)
             self.exposed.register(_Workers(Path(folder)))
 
     def samples(self) -> Samples:
@@ -84,6 +85,26 @@ class Metrics:
             for sample in metric.samples:
                 samples.setdefault(sample.name, []).append((sample.labels, sample.value))
         return samples
+
+
+class _Counts(MultiProcessCollector):
+    """The counts of all workers. prometheus-client fails on a file that a worker has made a moment ago: it is empty."""
+
+    def __init__(self, registry: CollectorRegistry, folder: str) -> None:
+        self._folder = Path(folder)
+        super().__init__(registry, folder)  # type: ignore[no-untyped-call]
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(file) for file in self._folder.glob("*.db") if _is_filled(file)]
+        merged: Iterable[Metric] = self.merge(files)  # type: ignore[no-untyped-call]
+        return merged
+
+
+def _is_filled(file: Path) -> bool:
+    # That of a worker that died may be removed meanwhile.
+    with suppress(FileNotFoundError):
+        return file.stat().st_size > 0
+    return False
 
 
 class _Workers(Collector):

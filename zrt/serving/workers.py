@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -16,19 +17,24 @@ from pathlib import Path
 import uvicorn
 from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess
+from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess, Process
 
 from zrt._common.files import temporary_folder
 from zrt._native.thread_start import start_thread
+from zrt.bench.child import how_ended
 from zrt.environment import cpu_budget
 from zrt.serving.asgi import Application
 from zrt.serving.metrics import FOLDER, WORKER
 from zrt.serving.server import configuration
 
+logger: logging.Logger = logging.getLogger("zrt.serving")
+
 # The file with the message of a worker that could not start.
 FAILED = "failed"
 # The file that is there once the supervisor asks the workers to end.
 ENDING = "ending"
+# The file that is there while the supervisor replaces the workers.
+REPLACING = "replacing"
 
 # A worker that does not react for so many seconds is replaced. One that starts on a busy machine takes some.
 HUNG_S = 60
@@ -50,7 +56,7 @@ def serve(
 
     After SIGTERM or SIGINT each finishes the requests that it took, for at most `grace` seconds. One that dies is
     replaced. `started` is called when all have loaded their models. SIGINT raises `KeyboardInterrupt` at the end.
-    Raises `StartError` if a worker cannot make or load its application.
+    Raises `StartError` if a worker cannot make or load its application, or dies before that.
     """
     with temporary_folder("zrt-serve-") as folder:
         # The workers inherit the variables.
@@ -80,6 +86,8 @@ def serve(
         failed = Path(folder, FAILED)
         if failed.exists():
             raise StartError(failed.read_text("utf-8"))
+        if supervisor.failure:
+            raise StartError(supervisor.failure)
     if supervisor.interrupted:
         raise KeyboardInterrupt
 
@@ -92,6 +100,8 @@ class _Supervisor(Multiprocess):
     ) -> None:
         super().__init__(config, [listening])
         self.interrupted = False
+        self.failure: str = ""
+        """How a worker died before all served."""
         self._folder = folder
         self._started: Callable[[], None] | None = started
         self._known: set[int | None] = set()
@@ -100,7 +110,11 @@ class _Supervisor(Multiprocess):
         if Path(self._folder, FAILED).exists():
             self.should_exit.set()
             return
+        before = list(self.processes)
         super().keep_subprocess_alive()
+        for old, new in zip(before, self.processes, strict=True):
+            if old is not new:
+                self._note_death(old)
         alive = {process.pid for process in self.processes}
         for process in self._known - alive:
             # Its waiting requests are gone; its counters stay.
@@ -109,6 +123,16 @@ class _Supervisor(Multiprocess):
         if self._started and all(Path(self._folder, f"{WORKER}.{process}").exists() for process in alive):
             self._started()
             self._started = None
+
+    def _note_death(self, worker: Process) -> None:
+        """Says how a worker ended. One that could not even load its models would only be replaced again and again."""
+        said = f"worker {worker.pid} ended with {how_ended(worker.exitcode or 0)}"
+        if self._started is None:
+            logger.warning("%s: another one takes its place", said)
+        # Ctrl-C reaches the workers too.
+        elif not self.signal_queue:
+            self.failure = f"{said} before it served: the system may have killed it for its memory"
+            self.should_exit.set()
 
     def terminate_all(self) -> None:
         # Otherwise this process would hold connections that no worker takes any more.
@@ -122,6 +146,16 @@ class _Supervisor(Multiprocess):
         self.interrupted = True
         super().handle_int()
 
+    def handle_hup(self) -> None:
+        replacing, failed = Path(self._folder, REPLACING), Path(self._folder, FAILED)
+        with suppress(OSError):
+            replacing.touch()
+        super().handle_hup()
+        replacing.unlink(missing_ok=True)
+        if failed.exists():
+            logger.error("the workers that serve go on, as a new one could not start: %s", failed.read_text("utf-8"))
+            failed.unlink()
+
 
 def _loaded(make: Callable[[], Application], folder: Path) -> Application:
     """The application of a worker."""
@@ -134,11 +168,12 @@ def _loaded(make: Callable[[], Application], folder: Path) -> Application:
         own = folder / f"{FAILED}.{os.getpid()}"
         own.write_text(str(error).strip() or repr(error), "utf-8")
         own.replace(folder / FAILED)
-        # The supervisor ends this process. It must answer until then: uvicorn waits for the answer of one that is gone.
+        # The supervisor ends this process. It must answer until then: uvicorn waits for the answer of one that is gone,
+        # but of one that replaces another.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # uvicorn may have taken the signal before.
         end = time.monotonic() + HUNG_S
-        while time.monotonic() < end and not Path(folder, ENDING).exists():
+        while time.monotonic() < end and not any(Path(folder, each).exists() for each in (ENDING, REPLACING)):
             time.sleep(0.05)
         raise SystemExit(STARTUP_FAILURE) from None
     Path(folder, f"{WORKER}.{os.getpid()}").touch()
