@@ -462,6 +462,8 @@ class TestCapsules:
             {"providers": 5},
             {"run": {"shapes": {"x": "ab"}, "seconds": 1}},
             {"run": {"shapes": 5, "seconds": "x"}},
+            {"run": {"shapes": {}, "seconds": float("nan")}},
+            {"error": {}},
         ],
     )
     def test_odd_capsules_are_refused(self, session: zrt.Session, tmp_path: Path, change: dict[str, Any]) -> None:

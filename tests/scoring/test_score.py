@@ -1,5 +1,6 @@
 """Data sets of numpy's through models; tests/cli/test_score.py has those of pyarrow."""
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -251,6 +252,13 @@ def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
             with pytest.raises(ArgumentError, match=r"is not empty: 'mine\.txt' is no file of a run"):
                 Parts(folder.with_suffix(""), "npz", {}, single=single, resume=resume, overwrite=True)
         assert [file.name for file in folder.iterdir()] == ["mine.txt"]
+
+
+def test_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(ArgumentError, match=r"OUTPUT: .*pipe\.npz' is no plain file"):
+        Parts(tmp_path / "pipe.npz", "npz", {}, overwrite=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["pipe.npz"]
 
 
 def test_missing_columns_are_named() -> None:

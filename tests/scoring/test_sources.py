@@ -138,6 +138,13 @@ def test_types_of_texts(tmp_path: Path) -> None:
     assert {name: str(kind) for name, kind in types.items()} == {"whole": "int64", "real": "double"}
 
 
+def test_column_whose_name_is_no_utf_8_is_an_error_of_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
+    (tmp_path / "data.csv").write_bytes("größe,k\n1,2\n".encode("latin-1"))
+    with pytest.raises(FileError, match=r"data\.csv' cannot be read: .*utf-8"):
+        open_source(tmp_path / "data.csv", "csv")
+
+
 def test_piece_of_a_file_that_is_gone(tmp_path: Path) -> None:
     source = open_source(write("parquet", tmp_path), "parquet")
     with pytest.raises(FileError, match=r"gone\.parquet' is not in the data set"):

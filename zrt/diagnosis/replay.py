@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -75,6 +76,8 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
     try:
         shapes = {name: tuple(map(int, shape)) for name, shape in about["run"]["shapes"].items()}
         then, failed = float(about["run"]["seconds"]), about.get("error")
+        if not math.isfinite(then) or not (failed is None or isinstance(failed, str)):
+            raise ValueError("its run has no time, or its error no message")
         options = _harmless(SessionOptions.from_dict(about.get("options") or {}))
         providers = list(map(str, about.get("providers") or [])) or None
         folder = about.get("external_data_dir")

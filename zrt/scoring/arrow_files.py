@@ -19,7 +19,8 @@ from zrt.scoring.blocks import CHUNK_ROWS, Chunk
 from zrt.scoring.results import Result
 from zrt.scoring.sources import Piece
 
-UNREADABLE = (pa.ArrowException, OSError)
+# pyarrow raises the last one for names of columns that are no UTF-8.
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 # A row group of Parquet, and a batch of Arrow, takes about this many bytes.
 GROUP_BYTES = 32 << 20

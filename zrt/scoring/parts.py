@@ -16,7 +16,7 @@ from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
-from zrt._common.files import lock_folder, take_permissions, writing
+from zrt._common.files import lock_folder, require_plain, take_permissions, writing
 from zrt.errors import ArgumentError, FileError
 from zrt.scoring import files
 from zrt.scoring.manifest import PART, Manifest
@@ -81,6 +81,8 @@ class Parts:
 
     def _begin(self, resume: bool) -> None:
         """Finds the state that an earlier run has left, and goes on from there."""
+        if self._single:
+            require_plain(str(self._target), "OUTPUT")
         recipe = self._manifest.recipe
         state = _manifest_in(self._folder)
         if state is None:
