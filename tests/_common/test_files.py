@@ -1,5 +1,6 @@
 """Targets that are the same file as an input, and scratch folders that killed processes leave."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -67,6 +68,24 @@ def test_inputs_are_not_replaced_by_files_of_other_names(tmp_path):
         write_new(tmp_path / "m", unnamed="kept.bin", inputs=[kept])
     assert {each.name for each in tmp_path.iterdir()} == {"kept.bin"}
     assert kept.read_text() == "old"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_full_disk_is_an_error_of_the_file(tmp_path, number):
+    with (
+        pytest.raises(ArgumentError, match=f"--output: '.*kept' cannot be written: {os.strerror(number)}"),
+        replacing(str(tmp_path / "kept"), subject="--output"),
+    ):
+        raise OSError(number, os.strerror(number))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT, errno.EACCES])
+def test_other_errors_of_the_body_come_out_as_themselves(tmp_path, number):
+    error = OSError(number, os.strerror(number), "input")
+    with pytest.raises(OSError, match="input") as raised, replacing(str(tmp_path / "kept")):
+        raise error
+    assert raised.value is error
 
 
 def scratch(folder):

@@ -150,6 +150,15 @@ class TestFilesThatAreWritten:
         assert "the same file" in complaint(command, model, "--runs", 1, option, model, "--overwrite", status=2)
         assert model.read_bytes() == before
 
+    @pytest.mark.parametrize("reason", ["too long", "written"])
+    def test_name_that_the_system_refuses_is_wrong_usage(
+        self, complaint, tmp_path, monkeypatch, command, option, name, reason
+    ):
+        path = tmp_path / name if reason == "written" else tmp_path / f"{'x' * 300}.png"
+        # Root may write anywhere.
+        monkeypatch.setattr(os, "access", lambda path, mode: reason != "written")
+        assert reason in complaint(command, "--runs", 1, option, path, status=2)
+
     def test_folder_in_its_place_is_named(self, complaint, saved, tmp_path, command, option, name):
         folder = tmp_path / name
         folder.mkdir()

@@ -1,5 +1,6 @@
 """Outputs that cannot be written: a closed standard output, a full disk."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,49 @@ def test_closed_standard_output_is_not_an_error(arguments):
     assert done.returncode == (2 if arguments == ["nope"] else 0)
 
 
+@pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["--version"], ["compile", "m.onnx", "o.onnx"]])
+def test_standard_output_on_a_full_disk_is_named(tmp_path, arguments):
+    (tmp_path / "m.onnx").write_bytes(shipped("digits.onnx").read_bytes())
+    # Python keeps the output until the command has ended, which the variable would prevent.
+    variables = {name: text for name, text in processes.environment().items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "zrt", *arguments],
+            cwd=tmp_path,
+            env=variables,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.stderr.endswith("zrt: standard output cannot be written: [Errno 28] No space left on device\n")
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+
+
+def test_closed_standard_error_leaves_standard_output_alone(tmp_path):
+    command = ["sh", "-c", '"$0" -m zrt "$@" 2>&-', sys.executable, "inspect", str(tmp_path / "none"), "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+@pytest.mark.parametrize("more", [[], ["--required-operators"]])
+def test_name_that_standard_output_cannot_show(tmp_path, encoding, more):
+    (tmp_path / "m.onnx").write_bytes(shipped("digits.onnx").read_bytes())
+    name = os.fsdecode(b"m\xff.onnx")
+    done = subprocess.run(
+        [sys.executable, "-m", "zrt", "compile", "m.onnx", name, *more],
+        cwd=tmp_path,
+        env={**processes.environment(), "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "m?.onnx" in done.stdout
+
+
 def test_plot_on_a_full_disk_is_named(tmp_path, monkeypatch, capsys):
     picture = pytest.importorskip("matplotlib.figure")
 
@@ -29,7 +73,24 @@ def test_plot_on_a_full_disk_is_named(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(picture.Figure, "savefig", savefig)
     assert main(["bench", "--runs", "1", "--plot", str(tmp_path / "picture.png")]) == 1
-    assert capsys.readouterr().err == f"zrt bench: --plot {tmp_path / 'picture.png'}: No space left on device\n"
+    assert capsys.readouterr().err == (
+        f"zrt bench: --plot: '{tmp_path / 'picture.png'}' cannot be written: No space left on device\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "before", "after", "subject"),
+    [("compile", [], ["--required-operators"], "path"), ("tune", ["--output"], ["--seconds", "0.1"], "--output")],
+)
+def test_text_on_a_full_disk_is_named(tmp_path, monkeypatch, complaint, command, before, after, subject):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    output = tmp_path / "written.toml"
+    monkeypatch.setattr(Path, "write_text", full)
+    err = complaint(command, shipped("digits.onnx"), *before, output, *after, status=1)
+    assert err == f"zrt {command}: {subject}: '{output}' cannot be written: No space left on device\n"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("arguments", [("fast.onnx",), ("fast.ort",), ("fast.onnx", "--weights", "fast.weights")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -14,6 +15,8 @@ from contextlib import contextmanager, suppress
 from zrt.errors import ArgumentError, FileError
 
 PREFIX = ".zrt-new-"
+# Only a write fails with these errors.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SCRATCH = re.compile(re.escape(PREFIX) + "[a-z0-9_]{8}")
 
 
@@ -24,9 +27,9 @@ def replacing(
     """The temporary paths at which to write `target` and the files named `beside` it.
 
     At the end all files in the temporary folder replace those of the same names, `target` last, and take their
-    permissions; after an error in the ``with``, which is raised as it is, none does. Raises `ArgumentError` if the
-    system refuses, if a file to write is one of the `inputs`, or if a name belongs to a device such as ``/dev/null``,
-    which must not be replaced by a file.
+    permissions; after an error in the ``with``, which is raised as it is unless it is that of a full disk, none does.
+    Raises `ArgumentError` if the system refuses, if a file to write is one of the `inputs`, or if a name belongs to a
+    device such as ``/dev/null``, which must not be replaced by a file.
     """
     folder, name = os.path.split(os.path.abspath(target))
     names = (name, *beside)
@@ -36,18 +39,23 @@ def replacing(
     try:
         if os.path.isdir(os.path.abspath(target)):
             raise IsADirectoryError(0, "Is a directory")
-        _require_plain(target, subject)
+        require_plain(target, subject)
         _clear(folder)
         scratch, lock = _scratch(folder)
     except OSError as error:
         raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     try:
         written = [os.path.join(scratch, each) for each in names]
-        yield written
+        try:
+            yield written
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
         try:
             files = sorted(os.listdir(scratch), key=lambda each: each == name)
             for each in files:
-                _require_plain(os.path.join(folder, each), subject)
+                require_plain(os.path.join(folder, each), subject)
                 # An execution provider chooses the names of some files itself.
                 require_other(os.path.join(folder, each), inputs, subject)
                 take_permissions(os.path.join(scratch, each), os.path.join(folder, each))
@@ -157,7 +165,7 @@ def take_permissions(fresh: str | os.PathLike[str], replaced: str | os.PathLike[
         os.chmod(fresh, stat.S_IMODE(os.stat(replaced).st_mode) & 0o777)
 
 
-def _require_plain(path: str, subject: str) -> None:
+def require_plain(path: str, subject: str) -> None:
     """Raises for a device, a pipe or a socket."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise ArgumentError(f"{subject}: {path!r} is no plain file, and is not replaced")

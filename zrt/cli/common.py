@@ -83,6 +83,13 @@ def progress(quiet: bool = False) -> AbstractContextManager[Progress]:
     return progress_bar()
 
 
+def complain(*lines: str) -> None:
+    """Prints lines to standard error."""
+    # Without one, print would take standard output.
+    if sys.stderr is not None:
+        print(*lines, sep="\n", file=sys.stderr)
+
+
 def print_json(document: Any) -> None:
     """Prints a JSON document."""
     print(json.dumps(document, indent=2, allow_nan=False))

@@ -8,12 +8,29 @@ output has closed it.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 from zrt.bench.synthetic import InputError
-from zrt.cli import bench, cache, check, compile, diff, info, inspect, memory, profile, replay, run, score, serve, tune
+from zrt.cli import (
+    bench,
+    cache,
+    check,
+    common,
+    compile,
+    diff,
+    info,
+    inspect,
+    memory,
+    profile,
+    replay,
+    run,
+    score,
+    serve,
+    tune,
+)
 from zrt.cli.common import CommandError, Terminated
 from zrt.cli.options import JSON, UsageError, add_options
 from zrt.errors import Error
@@ -43,6 +60,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line, see `zrt.cli.main`; Ctrl-C comes out as KeyboardInterrupt."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A question mark where the encoding lacks µ, block characters or a part of a file's name.
+        sys.stdout.reconfigure(errors="replace")
     try:
         status = _carry_out(argv)
         # None if the process was started without standard output.
@@ -51,10 +71,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Terminated:
         return TERMINATED
     except BrokenPipeError:
-        # Python flushes standard output once more at exit, which needs an open file.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _let_go_of_output()
         return NOBODY_READS
+    except OSError as error:
+        _let_go_of_output()
+        common.complain(f"zrt: standard output cannot be written: {error}")
+        return FAILED
     return status
+
+
+def _let_go_of_output() -> None:
+    # Python flushes standard output once more at exit, which needs an open file.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _carry_out(argv: Sequence[str] | None) -> int:
@@ -75,5 +103,5 @@ def _carry_out(argv: Sequence[str] | None) -> int:
 
 
 def _complain(command: str, error: Exception, status: int) -> int:
-    print(f"zrt {command}: {str(error).strip()}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
+    common.complain(f"zrt {command}: {str(error).strip()}", *getattr(error, "__notes__", ()))
     return status

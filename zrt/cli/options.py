@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -107,10 +108,17 @@ def named_shape(text: str) -> tuple[str, tuple[int, ...]]:
 def file_to_write(text: str) -> Path:
     """A path to write a file to, in a folder that exists."""
     path = Path(text)
-    if not path.absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
-    if path.exists() and not path.is_file():
-        raise argparse.ArgumentTypeError(f"{text!r} is no plain file")
+    try:
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
+        if path.exists() and not path.is_file():
+            raise argparse.ArgumentTypeError(f"{text!r} is no plain file")
+        # Not only after the work.
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise argparse.ArgumentTypeError(f"{text!r}: its folder cannot be written to")
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: {error.strerror}") from None
     return path
 
 

@@ -95,7 +95,7 @@ def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
         seconds = time.perf_counter() - start
         parts.finish()
     except BaseException:
-        print(f"zrt score: {parts.done} of {source.rows} rows are done; --resume goes on after them", file=sys.stderr)
+        common.complain(f"zrt score: {parts.done} of {source.rows} rows are done; --resume goes on after them")
         raise
     return {
         "rows": source.rows,

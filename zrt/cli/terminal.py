@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,9 +29,6 @@ class Page:
     """Standard output without markup: names of models and shapes may look like it."""
 
     def __init__(self) -> None:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            # Print a question mark where the encoding lacks µ or block characters.
-            sys.stdout.reconfigure(errors="replace")
         self._console = _Console(highlight=False, markup=False, emoji=False)
         if not self._console.is_terminal:
             # A file has no width.
