@@ -118,6 +118,10 @@ def test_forked_child_has_its_own_queue(script):
     assert done.stderr == ""
 
 
+def test_fork_while_runs_wait_for_a_cpu(script):
+    script("fork_while_runs_wait.py")
+
+
 def test_fork_inside_a_receiver_starts_a_new_thread(script):
     """The receiving thread becomes the child's only thread, and another one delivers its lines."""
     script("fork_in_receiver.py")

@@ -176,3 +176,8 @@ def test_operator_that_runs_after_the_interpreters_end_raises(child: Child) -> N
 
 def test_forked_child_leaves_the_parents_operators_alone(child: Child) -> None:
     child("fork.py")
+
+
+@pytest.mark.parametrize("language", ["python", "c"])
+def test_fork_while_another_thread_is_in_a_serialized_operator(child: Child, language: str) -> None:
+    child("fork_in_an_operator.py", [language])

@@ -12,6 +12,7 @@ import zrt
 from tests.custom_ops.support import ONE, Op, X, caused_by, load
 from tests.robustness.conftest import Child
 from tests.support.together import in_threads
+from zrt._native import callback_errors
 from zrt.custom_ops import KernelContext, KernelInfo, ShapeContext
 from zrt.errors import CallbackError
 
@@ -250,3 +251,19 @@ def test_interrupts_at_any_moment(child: Child) -> None:
     """Ctrl-C anywhere in a compute: KeyboardInterrupt out of the run, nothing printed, and the next run is right."""
     process = child.start("interrupts.py")
     child.finish(process)
+
+
+class LateError(ValueError):
+    """When it is dropped, another callback fails."""
+
+    def __del__(self) -> None:
+        callback_errors.to_message(ValueError("late"))
+
+
+def test_dropped_exception_may_fail_in_a_callback() -> None:
+    def drop() -> None:
+        callback_errors.to_message(LateError())
+        for _ in range(callback_errors._MOST_KEPT):
+            callback_errors.to_message(ValueError("no"))
+
+    in_threads(drop)

@@ -35,7 +35,7 @@ STEPS = {
         "worker_uses_all_cpus",
     ],
     2: ["no_more_than_fit", "computed_after_a_wait", "child_of_a_fork"],
-    3: ["several_threads", "options"],
+    3: ["several_threads", "loads_in_several_threads", "options"],
 }
 PROGRAM = """
 import numpy as np

@@ -8,6 +8,7 @@ import pytest
 
 import zrt
 from tests.robustness.anything import FEEDS, OwnError, X, Y, works
+from tests.robustness.conftest import Child
 from tests.robustness.vocabulary import QUIET
 from tests.support import models
 
@@ -118,3 +119,7 @@ def test_array_in_use_cannot_be_resized(session: zrt.Session) -> None:
     with pytest.raises(ValueError, match="resize"):
         array.resize((1, 1))
     assert len(holders) == 2
+
+
+def test_strings_that_change_while_they_are_read(child: Child) -> None:
+    child("values/changing_strings.py")

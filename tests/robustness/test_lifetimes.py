@@ -68,6 +68,11 @@ def test_daemon_threads_at_the_interpreters_end(child: Child, work: Sequence[str
         assert child("lifetimes/daemons.py", arguments=[threads, *work]) == "done\n"
 
 
+@pytest.mark.parametrize("asked", ["log", "policy", "thread factory", "compiled model", "compiled weights"])
+def test_daemon_thread_in_a_callback_at_the_interpreters_end(child: Child, asked: str) -> None:
+    assert child("lifetimes/daemons_in_callbacks.py", arguments=[asked]) == "done\n"
+
+
 @pytest.mark.slow
 def test_long_chain_of_handles_is_released_without_recursion(child: Child) -> None:
     child("lifetimes/chain.py")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import re
 import sys
 import threading
@@ -42,7 +43,8 @@ _MOST_KEPT = 64
 # How much of an exception's own message the status has.
 MOST_TEXT = 1000
 
-_lock = threading.Lock()
+# Reentrant: a finalizer or a signal handler may fail in a callback too.
+_lock = threading.RLock()
 _kept: OrderedDict[int, BaseException] = OrderedDict()
 _numbers = itertools.count(1)
 
@@ -217,3 +219,12 @@ def report() -> None:
     except BaseException:
         with contextlib.suppress(BaseException):
             sys.__excepthook__(*sys.exc_info())
+
+
+def _forked() -> None:
+    # Another thread may have held the lock when the process forked.
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,9 @@ from zrt.types import MemType, creation_code
 
 # The classes of all functions, of all typed pointers, and of pointers without a type.
 CTYPES: Any = (ctypes.CFUNCTYPE(None).__base__, ctypes.POINTER(ctypes.c_int).__base__, ctypes.c_void_p)
+
+# The operators with a lock.
+_serialized: weakref.WeakSet[Description] = weakref.WeakSet()
 
 
 class Description:
@@ -91,6 +95,8 @@ class Description:
             raise ArgumentError(f"{subject} has neither compute nor function")
         if lib.zrt_op_complete(pointer):
             raise AllocationError(f"no memory for {subject}")
+        if self.lock is not None:
+            _serialized.add(self)
 
     def _in_c(self, pointer: Any, function: CFunction, inputs: int, outputs: int, keep: Any, subject: str) -> None:
         if not isinstance(function, CFunction):
@@ -192,3 +198,13 @@ def _address(address: Any, subject: str, least: int = 1) -> int:
             raise wrong_type(subject, "an address", address)
         address = ctypes.cast(address, ctypes.c_void_p).value or 0
     return integer(address, subject, least, 2**64 - 1)
+
+
+def _forked() -> None:
+    # A thread of the parent may hold the locks for ever: the sessions of the child get others.
+    for description in _serialized:
+        description.lock = threading.RLock()
+        lib.zrt_op_complete(description.handle.pointer)
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -115,8 +115,10 @@ class Run:
         """Ends the run as soon as the current operator is done."""
         with _lock:
             self._terminated = True
-            if self._options is not None:
-                self._options.terminate()
+            # The worker takes them away when the run has ended, without the lock.
+            options = self._options
+            if options is not None:
+                options.terminate()
 
     def _execute(self, own: RunOptions) -> None:
         """Runs and completes the run; `own` are the worker's options, for a run without any."""

@@ -24,6 +24,7 @@ from tests.custom_ops.support import ONE, Op, X
 from tests.custom_ops.support import load as load_with
 from tests.session.test_deadlines import EIGHTS, SHORT, WAYS
 from tests.support import models, tasks
+from tests.support.together import in_threads
 from zrt.custom_ops import CFunction
 from zrt.errors import InvalidArgumentError, TerminatedError, TimeoutError
 
@@ -480,6 +481,14 @@ def several_threads():
             pass
     with held(load(intra_op_num_threads=8), budget().cpus):
         pass
+
+
+def loads_in_several_threads():
+    def load_and_close():
+        for _ in range(20):
+            load(intra_op_num_threads=2).close()
+
+    in_threads(*[load_and_close] * 3)
 
 
 def options():

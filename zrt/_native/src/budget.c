@@ -374,7 +374,7 @@ void zrt_budget_install(OrtApi *table) {
 int zrt_budget_enter(OrtSession *session, size_t count, int bound) {
     pthread_mutex_lock(&lock);
     entry *entry = entries;
-    while (entry != NULL && entry->session != NULL)
+    while (entry != NULL && __atomic_load_n(&entry->session, __ATOMIC_ACQUIRE) != NULL)
         entry = entry->next;
     if (entry == NULL && (entry = calloc(1, sizeof *entry)) != NULL) {
         entry->next = entries;

@@ -1,5 +1,4 @@
-#include <Python.h>
-#include <pthread.h>
+#include "python.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static __thread int within;
 static PyObject *exchange(PyObject *callable) {
     pthread_mutex_lock(&lock);
     PyObject *old = callback;
-    callback = callable;
+    __atomic_store_n(&callback, callable, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     return old;
 }
@@ -29,10 +28,8 @@ void zrt_log_set_callback(uintptr_t callable) {
 }
 
 int zrt_log_has_callback(void) {
-    pthread_mutex_lock(&lock);
-    int has = callback != NULL;
-    pthread_mutex_unlock(&lock);
-    return has;
+    /* Without the lock, which a thread without the GIL could hold while the process forks. */
+    return __atomic_load_n(&callback, __ATOMIC_RELAXED) != NULL;
 }
 
 static PyObject *string(const char *text) {
@@ -41,12 +38,15 @@ static PyObject *string(const char *text) {
 
 /* Calls it with a line; false if there is none or if it raises. */
 static int call(int severity, const char *category, const char *id, const char *location, const char *text) {
+    PyGILState_STATE state = PyGILState_Ensure();
     pthread_mutex_lock(&lock);
     PyObject *callable = callback;
     Py_XINCREF(callable);
     pthread_mutex_unlock(&lock);
-    if (callable == NULL)
+    if (callable == NULL) {
+        PyGILState_Release(state);
         return 0;
+    }
     /* The thread may have an exception already. */
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -58,6 +58,7 @@ static int call(int severity, const char *category, const char *id, const char *
     Py_XDECREF(result);
     Py_DECREF(callable);
     PyErr_Restore(type, value, trace);
+    PyGILState_Release(state);
     return taken;
 }
 
@@ -66,9 +67,8 @@ void zrt_log_call(void *unused, OrtLoggingLevel severity, const char *category, 
     (void)unused;
     if (!within && Py_IsInitialized() && PyGILState_GetThisThreadState() != NULL) {
         within = 1;
-        PyGILState_STATE state = PyGILState_Ensure();
-        int taken = call(severity, category, id, location, text);
-        PyGILState_Release(state);
+        int taken = 0;
+        IN_PYTHON(taken = call(severity, category, id, location, text));
         within = 0;
         if (taken)
             return;

@@ -1,8 +1,7 @@
-#include <pthread.h>
+#include "python.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "ort.h"
 #include "handle.h"
@@ -27,20 +26,6 @@ static int has_ended(void) {
 void zrt_ops_end(void) {
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
 }
-
-/* When the interpreter ends, Python makes a thread that wants the GIL exit. That must not unwind the frames of ORT that
-   called us, so the thread sleeps here forever, as it does by itself in later versions of Python. */
-static void stay(void *nothing) {
-    (void)nothing;
-    for (;;)
-        pause();
-}
-
-#define IN_PYTHON(call)                                                                                                \
-    do {                                                                                                               \
-        pthread_cleanup_push(stay, NULL) call;                                                                         \
-        pthread_cleanup_pop(0);                                                                                        \
-    } while (0)
 
 static OrtStatus *failed(const zrt_op *op, const char *what) {
     char message[256];

@@ -87,7 +87,8 @@ typedef struct zrt_standard {
     OrtOp *op;
 } zrt_standard;
 
-/* Fills the table; call it when the description is complete. Returns 0, or -1 without memory. */
+/* Fills the table; call it when the description is complete, and again in the child of a fork, for another lock in the
+   place of one that a thread of the parent may hold. Returns 0, or -1 without memory. */
 int zrt_op_complete(zrt_op *op);
 
 /* A zrt_release. */

@@ -1,3 +1,4 @@
+#include "python.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,7 +11,9 @@ OrtStatus *zrt_select(const OrtEpDevice **devices, size_t count, const OrtKeyVal
     /* ONNX Runtime, up to 1.32, leaves it empty. */
     (void)runtime;
     *chosen_count = 0;
-    if (selector->ask(selector->python, devices, count, model, chosen, capacity, chosen_count) == 0)
+    int failed = 1;
+    IN_PYTHON(failed = selector->ask(selector->python, devices, count, model, chosen, capacity, chosen_count));
+    if (!failed)
         return NULL;
     *chosen_count = 0;
     return selector->api->CreateStatus(ORT_FAIL, "the policy raised an exception");
@@ -25,16 +28,18 @@ static OrtStatus *fail(zrt_compilation *compilation) {
 
 OrtStatus *zrt_compile_write(void *state, const void *data, size_t size) {
     zrt_compilation *compilation = state;
-    if (compilation->failed || compilation->write(compilation->python, data, size))
-        return fail(compilation);
-    return NULL;
+    int failed = compilation->failed;
+    if (!failed)
+        IN_PYTHON(failed = compilation->write(compilation->python, data, size));
+    return failed ? fail(compilation) : NULL;
 }
 
 OrtStatus *zrt_compile_place(void *state, const char *name, const OrtValue *value,
     const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed) {
     zrt_compilation *compilation = state;
     *placed = NULL;
-    if (compilation->failed || compilation->place(compilation->python, name, value, there, placed))
-        return fail(compilation);
-    return NULL;
+    int failed = compilation->failed;
+    if (!failed)
+        IN_PYTHON(failed = compilation->place(compilation->python, name, value, there, placed));
+    return failed ? fail(compilation) : NULL;
 }

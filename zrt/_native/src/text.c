@@ -61,8 +61,8 @@ static inline size_t utf8_length(uint32_t character) {
     return character < 0x110000 ? 4 : 0;
 }
 
-static inline char *utf8(uint32_t character, char *place) {
-    size_t length = utf8_length(character);
+/* Writes a character of so many bytes. */
+static inline char *utf8(uint32_t character, size_t length, char *place) {
     if (length == 1) {
         *place = (char)character;
         return place + 1;
@@ -74,11 +74,26 @@ static inline char *utf8(uint32_t character, char *place) {
     return place + length;
 }
 
+/* Characters of an array, at any address. A thread without the GIL may change them at any moment. */
+typedef const uint32_t __attribute__((aligned(1))) ucs4;
+
+static uintptr_t write_ascii(const OrtApi *api, OrtValue *tensor, size_t index, ucs4 *characters, size_t width) {
+    char *place;
+    uintptr_t code = place_of(api, tensor, index, width, &place);
+    for (size_t i = 0; code == ZRT_OK && i < width; i++)
+        place[i] = (char)(characters[i] & 0x7F);
+    return code;
+}
+
 /* An element of an array of numpy's type "U": UCS-4, filled up with NULs. */
-static uintptr_t write_ucs4(
-    const OrtApi *api, OrtValue *tensor, size_t index, const uint32_t *characters, size_t width) {
+static uintptr_t write_ucs4(const OrtApi *api, OrtValue *tensor, size_t index, ucs4 *characters, size_t width) {
     while (width > 0 && characters[width - 1] == 0)
         width--;
+    uint32_t all = 0;
+    for (size_t i = 0; i < width; i++)
+        all |= characters[i];
+    if (all < 0x80)
+        return write_ascii(api, tensor, index, characters, width);
     size_t length = 0;
     for (size_t i = 0; i < width; i++) {
         size_t one = utf8_length(characters[i]);
@@ -88,8 +103,15 @@ static uintptr_t write_ucs4(
     }
     char *place;
     uintptr_t code = place_of(api, tensor, index, length, &place);
-    for (size_t i = 0; code == ZRT_OK && i < width; i++)
-        place = utf8(characters[i], place);
+    for (size_t i = 0; code == ZRT_OK && i < width; i++) {
+        /* It is read once: another one than that which was counted may not fit. */
+        uint32_t character = *(const volatile ucs4 *)&characters[i];
+        size_t one = utf8_length(character);
+        if (one == 0 || one > length)
+            return ZRT_NO_TEXT;
+        place = utf8(character, one, place);
+        length -= one;
+    }
     return code;
 }
 
@@ -98,7 +120,7 @@ static uintptr_t write_element(
     if (kind == 'O')
         return write_object(api, tensor, index, *(PyObject *const *)element);
     if (kind == 'w')
-        return write_ucs4(api, tensor, index, (const uint32_t *)element, size / sizeof(uint32_t));
+        return write_ucs4(api, tensor, index, (ucs4 *)element, size / sizeof(uint32_t));
     while (size > 0 && element[size - 1] == 0)
         size--;
     return write_checked(api, tensor, index, element, size);

@@ -1,5 +1,4 @@
-#include <Python.h>
-#include <pthread.h>
+#include "python.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -110,6 +109,14 @@ static void refuse(zrt_thread *thread) {
     drop(thread);
 }
 
+static int ask(const zrt_crew *crew, zrt_thread *thread) {
+    int failed = 1;
+    /* Taking the GIL after the interpreter's end would block forever. */
+    if (Py_IsInitialized())
+        IN_PYTHON(failed = crew->ask(crew->python, thread));
+    return failed;
+}
+
 OrtCustomThreadHandle zrt_thread_create(void *pointer, OrtThreadWorkerFn worker, void *worker_data) {
     zrt_crew *crew = pointer;
     if (crew->ask == NULL || crew->failed)
@@ -119,8 +126,7 @@ OrtCustomThreadHandle zrt_thread_create(void *pointer, OrtThreadWorkerFn worker,
         crew->failed = ZRT_CREW_NO_MEMORY;
         return NULL;
     }
-    /* Taking the GIL after the interpreter's end would block forever. */
-    if (!Py_IsInitialized() || crew->ask(crew->python, thread) != 0) {
+    if (ask(crew, thread) != 0) {
         crew->failed = ZRT_CREW_FAILED;
         refuse(thread);
         return NULL;
