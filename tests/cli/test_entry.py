@@ -157,6 +157,8 @@ class TestFilesThatAreWritten:
         path = tmp_path / name if reason == "written" else tmp_path / f"{'x' * 300}.png"
         # Root may write anywhere.
         monkeypatch.setattr(os, "access", lambda path, mode: reason != "written")
+        # As from Python 3.14 on.
+        monkeypatch.setattr(Path, "exists", lambda path: os.path.exists(path))
         assert reason in complaint(command, "--runs", 1, option, path, status=2)
 
     def test_folder_in_its_place_is_named(self, complaint, saved, tmp_path, command, option, name):

@@ -1,5 +1,6 @@
 """Outputs that cannot be written: a closed standard output, a full disk."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -21,11 +22,25 @@ def test_closed_standard_output_is_not_an_error(arguments):
     assert done.returncode == (2 if arguments == ["nope"] else 0)
 
 
-@pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["--version"], ["compile", "m.onnx", "o.onnx"]])
-def test_standard_output_on_a_full_disk_is_named(tmp_path, arguments):
+always_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a file that is always full")
+
+
+@always_full
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"),
+    [
+        (["info"], ""),
+        (["info", "--json"], ""),
+        (["--version"], ""),
+        (["compile", "m.onnx", "o.onnx"], ""),
+        # More than Python keeps until the command has ended; and it keeps nothing.
+        (["run", "--json"], ""),
+        (["info", "--json"], "1"),
+    ],
+)
+def test_standard_output_on_a_full_disk_is_named(tmp_path, arguments, unbuffered):
     (tmp_path / "m.onnx").write_bytes(shipped("digits.onnx").read_bytes())
-    # Python keeps the output until the command has ended, which the variable would prevent.
-    variables = {name: text for name, text in processes.environment().items() if name != "PYTHONUNBUFFERED"}
+    variables = {**processes.environment(), "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "zrt", *arguments],
@@ -36,9 +51,15 @@ def test_standard_output_on_a_full_disk_is_named(tmp_path, arguments):
             text=True,
             timeout=60,
         )
-    assert done.stderr.endswith("zrt: standard output cannot be written: [Errno 28] No space left on device\n")
-    assert "Traceback" not in done.stderr
+    assert done.stderr == "zrt: standard output cannot be written: [Errno 28] No space left on device\n"
     assert done.returncode == 1
+
+
+@always_full
+def test_standard_error_on_a_full_disk_leaves_the_status():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "zrt", "run", "--input", "none=1"], stderr=full, timeout=60)
+    assert done.returncode == 2
 
 
 def test_closed_standard_error_leaves_standard_output_alone(tmp_path):
@@ -47,6 +68,7 @@ def test_closed_standard_error_leaves_standard_output_alone(tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS takes no such name")
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
 @pytest.mark.parametrize("more", [[], ["--required-operators"]])
 def test_name_that_standard_output_cannot_show(tmp_path, encoding, more):
@@ -64,17 +86,18 @@ def test_name_that_standard_output_cannot_show(tmp_path, encoding, more):
     assert "m?.onnx" in done.stdout
 
 
-def test_plot_on_a_full_disk_is_named(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_plot_that_cannot_be_written_is_named(tmp_path, monkeypatch, capsys, number):
     picture = pytest.importorskip("matplotlib.figure")
 
     def savefig(self: object, path: Path) -> None:
         # As the system says it where it is a write that fails, and not the opening.
-        raise OSError(28, "No space left on device")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(picture.Figure, "savefig", savefig)
     assert main(["bench", "--runs", "1", "--plot", str(tmp_path / "picture.png")]) == 1
     assert capsys.readouterr().err == (
-        f"zrt bench: --plot: '{tmp_path / 'picture.png'}' cannot be written: No space left on device\n"
+        f"zrt bench: --plot: '{tmp_path / 'picture.png'}' cannot be written: {os.strerror(number)}\n"
     )
 
 

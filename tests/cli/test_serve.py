@@ -524,23 +524,60 @@ class TestWorkers:
             worker.kill()
         assert (tmp_path / "failed").read_text() == "no model"
 
-    def test_one_that_dies_while_it_loads_is_a_complaint(self, installed, tmp_path):
-        (tmp_path / "deadly.py").write_text(
-            "import multiprocessing, os, signal, zrt\n"
-            "if multiprocessing.parent_process():\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    @contextmanager
+    def importing(self, folder: Path, work: str) -> Iterator[subprocess.Popen[str]]:
+        """A server of two workers, each of which does some work at an import."""
+        (folder / "busy.py").write_text(
+            "import multiprocessing, os, pathlib, signal, time, zrt\n"
+            f"if multiprocessing.parent_process():\n    {work}\n"
             "class Op(zrt.CustomOp):\n    inputs = outputs = ['float32']\n    def compute(self, context): ...\n"
             "nobody = zrt.CustomOpDomain('nobody', [Op()])\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-m", "zrt", "serve", "--workers", "2", "--port", "0", "--import", "deadly"],
-            cwd=tmp_path,
+        with subprocess.Popen(
+            [sys.executable, "-m", "zrt", "serve", "--workers", "2", "--port", "0", "--import", "busy"],
+            cwd=folder,
             env={**processes.environment(), "ZRT_MODEL": ""},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @pytest.mark.parametrize(
+        ("work", "words"),
+        [
+            ("os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL before it served: it took too much memory, or .*"),
+            ("os.kill(os.getpid(), signal.SIGABRT)", "SIGABRT before it served"),
+            ("os._exit(3)", "status 3 before it served"),
+        ],
+    )
+    def test_one_that_dies_while_it_loads_is_a_complaint(self, installed, tmp_path, work, words):
+        with self.importing(tmp_path, work) as process:
+            out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (1, "")
+        assert re.search(rf"^zrt serve: worker \d+ ended with {words}\n\Z", err, re.MULTILINE), err
+
+    def test_hangup_while_they_load_hides_no_failure(self, installed, tmp_path, eventually):
+        work = (
+            "pathlib.Path(f'loading-{os.getpid()}').touch()\n"
+            "    while not pathlib.Path('go').exists():\n        time.sleep(0.01)\n"
+            "    raise ValueError('no model')"
         )
-        assert (done.returncode, done.stdout) == (1, "")
-        assert re.fullmatch(r"zrt serve: worker \d+ ended with SIGKILL before it served: .*\n", done.stderr)
+        with self.importing(tmp_path, work) as process:
+            eventually(lambda: len(list(tmp_path.glob("loading-*"))) == 2)
+            process.send_signal(signal.SIGHUP)
+            # Longer than the supervisor takes to look at its signals.
+            time.sleep(1)
+            (tmp_path / "go").touch()
+            _, err = process.communicate(timeout=60)
+        assert len(list(tmp_path.glob("loading-*"))) == 2
+        assert (process.returncode, err) == (
+            1,
+            "zrt serve: --import: 'busy' cannot be imported: ValueError: no model\n",
+        )
 
     def test_new_models_that_cannot_be_loaded_leave_the_old_ones(self, start, saved, eventually):
         path = saved(shipped("digits.onnx").read_bytes(), "digits.onnx")

@@ -166,6 +166,7 @@ def test_process_ends_while_daemon_threads_run_operators(child: Child, work: str
     assert child("end_during_runs.py", [work, threads]) == "end\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 def test_kept_array_without_memory_for_its_copy_has_no_elements(child: Child) -> None:
     assert child("no_memory.py") == "(0,)\n"
 

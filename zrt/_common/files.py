@@ -16,7 +16,7 @@ from zrt.errors import ArgumentError, FileError
 
 PREFIX = ".zrt-new-"
 # Only a write fails with these errors.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SCRATCH = re.compile(re.escape(PREFIX) + "[a-z0-9_]{8}")
 
 
@@ -49,7 +49,7 @@ def replacing(
         try:
             yield written
         except OSError as error:
-            if error.errno not in _NO_ROOM:
+            if error.errno not in NO_ROOM:
                 raise
             raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
         try:

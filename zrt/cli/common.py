@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,10 +84,11 @@ def progress(quiet: bool = False) -> AbstractContextManager[Progress]:
 
 
 def complain(*lines: str) -> None:
-    """Prints lines to standard error."""
+    """Prints lines to standard error, if that can be written."""
     # Without one, print would take standard output.
     if sys.stderr is not None:
-        print(*lines, sep="\n", file=sys.stderr)
+        with suppress(OSError):
+            print(*lines, sep="\n", file=sys.stderr)
 
 
 def print_json(document: Any) -> None:

@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from zrt._common.files import NO_ROOM
 from zrt.bench.synthetic import InputError
 from zrt.cli import (
     bench,
@@ -97,7 +98,12 @@ def _carry_out(argv: Sequence[str] | None) -> int:
         raise
     except (UsageError, InputError) as error:
         return _complain(arguments.name, error, USED_WRONGLY)
-    except (Error, CommandError, OSError) as error:
+    except (Error, CommandError) as error:
+        return _complain(arguments.name, error, FAILED)
+    except OSError as error:
+        # All files that are written have errors of zrt's, which name them: this one is of standard output.
+        if error.errno in NO_ROOM:
+            raise
         return _complain(arguments.name, error, FAILED)
     return status
 

@@ -11,6 +11,7 @@ from matplotlib import rc_context, rcParams
 from matplotlib.figure import Figure
 
 from zrt._common.files import replacing
+from zrt.cli.common import CommandError
 
 TITLE_WIDTH: Final = 115
 
@@ -40,10 +41,13 @@ def save(make: Callable[[], Figure], pictures: Sequence[Path]) -> None:
     The paths lie in one folder, and their suffixes say the format. `make` reads the colours from ``rcParams``.
     """
     target, *beside = pictures
-    with replacing(str(target), *(path.name for path in beside), subject="--plot") as written:
-        for path, theme in zip(written, THEMES, strict=False):
-            with rc_context(theme):
-                make().savefig(path)
+    try:
+        with replacing(str(target), *(path.name for path in beside), subject="--plot") as written:
+            for path, theme in zip(written, THEMES, strict=False):
+                with rc_context(theme):
+                    make().savefig(path)
+    except OSError as error:
+        raise CommandError(f"--plot: {str(target)!r} cannot be written: {error.strerror or error}") from error
 
 
 def title(figure: Figure, what: str, more: str = "") -> None:

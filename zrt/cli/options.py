@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -112,8 +114,10 @@ def file_to_write(text: str) -> Path:
         folder = path.absolute().parent
         if not folder.is_dir():
             raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
-        if path.exists() and not path.is_file():
-            raise argparse.ArgumentTypeError(f"{text!r} is no plain file")
+        # Not `Path.exists`: from Python 3.14 on it hides that the system refuses the name.
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise argparse.ArgumentTypeError(f"{text!r} is no plain file")
         # Not only after the work.
         if not os.access(folder, os.W_OK | os.X_OK):
             raise argparse.ArgumentTypeError(f"{text!r}: its folder cannot be written to")

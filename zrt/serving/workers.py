@@ -113,7 +113,8 @@ class _Supervisor(Multiprocess):
         before = list(self.processes)
         super().keep_subprocess_alive()
         for old, new in zip(before, self.processes, strict=True):
-            if old is not new:
+            # uvicorn replaces no worker that ends with this status: it ends them all.
+            if old is not new or old.exitcode == STARTUP_FAILURE:
                 self._note_death(old)
         alive = {process.pid for process in self.processes}
         for process in self._known - alive:
@@ -127,11 +128,13 @@ class _Supervisor(Multiprocess):
     def _note_death(self, worker: Process) -> None:
         """Says how a worker ended. One that could not even load its models would only be replaced again and again."""
         said = f"worker {worker.pid} ended with {how_ended(worker.exitcode or 0)}"
-        if self._started is None:
+        if self._started is None and worker.exitcode != STARTUP_FAILURE:
             logger.warning("%s: another one takes its place", said)
         # Ctrl-C reaches the workers too.
-        elif not self.signal_queue:
-            self.failure = f"{said} before it served: the system may have killed it for its memory"
+        elif not {signal.SIGINT, signal.SIGTERM}.intersection(self.signal_queue):
+            self.failure = f"{said} before it served"
+            if worker.exitcode == -signal.SIGKILL:
+                self.failure += f": it took too much memory, or did not react for {HUNG_S} seconds"
             self.should_exit.set()
 
     def terminate_all(self) -> None:
@@ -147,6 +150,10 @@ class _Supervisor(Multiprocess):
         super().handle_int()
 
     def handle_hup(self) -> None:
+        if self._started is not None:
+            # Nobody serves yet who could go on: the supervisor looks again in its next turn.
+            self.signal_queue.append(signal.SIGHUP)
+            return
         replacing, failed = Path(self._folder, REPLACING), Path(self._folder, FAILED)
         with suppress(OSError):
             replacing.touch()
