@@ -1,6 +1,8 @@
 """`zrt._native.ort_messages`: the words of ONNX Runtime that zrt relies on, provoked in the loaded library."""
 
 import errno
+import os
+import tempfile
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -41,6 +43,28 @@ def missing_folder(build: Callable[..., Any]) -> None:
 
 def folder_as_file(build: Callable[..., Any]) -> None:
     save_to("/", build)
+
+
+def weights_without_a_descriptor(build: Callable[..., Any]) -> None:
+    resource = pytest.importorskip("resource")
+    model = build("(float[n] x) => (float[n] y) { y = Mul(x, w) }")
+    weight = model.graph.initializer.add(name="w", data_type=1, dims=[1024], data_location=1)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(bytes(4096))
+        file.flush()
+        folder, name = os.path.split(file.name)
+        weight.external_data.add(key="location", value=name)
+        zrt.Session(model, QUIET, external_data_dir=folder)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        lowest = os.open(os.devnull, os.O_RDONLY)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+        try:
+            with pytest.raises(FailError, match="Too many open files") as caught:
+                zrt.Session(model, QUIET, external_data_dir=folder)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    raise caught.value
 
 
 def canceled_load(build: Callable[..., Any]) -> None:
@@ -141,6 +165,7 @@ def adapter_of_strings(build: Callable[..., Any]) -> None:
 PROVOKED = [
     (missing_folder, ort_messages.FILE_REFUSED),
     (folder_as_file, ort_messages.FILE_REFUSED),
+    (weights_without_a_descriptor, ort_messages.FILE_REFUSED),
     (canceled_load, ort_messages.LOAD_CANCELED),
     (terminated_run, ort_messages.RUN_TERMINATED),
     (no_room, ort_messages.NO_ROOM),
@@ -200,6 +225,9 @@ def test_every_message_of_the_table_is_provoked() -> None:
     [
         (errno.ENOENT, 'open file "a\nb" failed: No such file or directory', NoSuchFileError),
         (errno.EISDIR, 'open file "a" failed: Is a directory', FailError),
+        # This errno is also the code of a model that has to be compiled.
+        (errno.EACCES, 'Deserialize tensor a.b failed.open file "a" failed: Permission denied', FailError),
+        (errno.ENOENT, 'Deserialize tensor w failed.open file "a" failed: No such file or directory', NoSuchFileError),
         # This errno is also the code of a canceled load.
         (errno.ENOMEM, "MemoryMapAdapterFile(const path&) SystemError : 12", FailError),
         (1, "Exiting due to terminate flag being set to true.", TerminatedError),

@@ -408,6 +408,20 @@ class TestFolder:
         assert load(model) != "hit"
         assert load(model, options={"cache": "/proc/none"}) not in ("hit", "miss")
 
+    def test_path_of_too_many_folders(self, load, model: Path, folder: Path) -> None:
+        assert "recursion" in load(model, options={"cache": folder.joinpath(*"a" * 1500)})
+
+    def test_entry_that_takes_too_much_memory(self, load, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        load(model)
+
+        def content(file: Any) -> Any:
+            raise MemoryError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cache_entry, "content", content)
+            assert load(model) == "MemoryError"
+        assert load(model) == "hit"
+
     def test_oldest_entry_goes_first(self, load, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         paths = []
         for scale in (1, 2, 3):

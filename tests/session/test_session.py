@@ -294,6 +294,21 @@ class TestRefusals:
                 session.run([np.ones(shape, np.float32)])
             assert session.run([np.ones((2, 4), np.float32)])[0].sum() == -8
 
+    @pytest.mark.parametrize(
+        ("declared", "element"),
+        [
+            ("float[m]", np.float32(0)),
+            ("string[m]", np.array("", object)),
+            ("int4[m]", np.array(0, ElementType.INT4.dtype)),
+            ("seq(float[m])", np.float32(0)),
+        ],
+    )
+    def test_feed_too_large_for_memory_raises(self, load, declared, element):
+        session = load(f"({declared} x, float[n] f) => ({declared} x, float[n] g) {{ g = Neg(f) }}", opset=21)
+        huge = np.broadcast_to(element, 2**50)
+        with pytest.raises(AllocationError, match=r"^input 'x': "):
+            session.run([huge if "int4" in declared else [huge], f32(1)])
+
     def test_output_too_large_for_memory_raises(self, load):
         # As large as the address space, and larger than a size_t can count.
         outer = load("(float[a, k] x, float[k, b] y) => (float[a, b] z) { z = MatMul(x, y) }")

@@ -32,7 +32,9 @@ class OrtMessage(NamedTuple):
         return re.search(self.words, str(error), re.DOTALL)
 
 
-FILE_REFUSED = OrtMessage(r'(?s)\A\w+ file ".*" failed: |SystemError : \d+\s*\Z', ("1.27.0", "1.32.0"))
+FILE_REFUSED = OrtMessage(
+    r'(?s)\A(?:Deserialize tensor .* failed\.)?\w+ file ".*" failed: |SystemError : \d+\s*\Z', ("1.27.0", "1.32.0")
+)
 """The system refuses a file, or to map it: the code is errno, which an `OrtErrorCode` may have as its number too."""
 
 LOAD_CANCELED = OrtMessage("canceled (?:due to|by) user request", ("1.27.0", "1.32.0"))

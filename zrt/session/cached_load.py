@@ -109,7 +109,8 @@ def load(
         note = MISS
     except (CallbackError, ModelLoadCanceledError):
         raise
-    except (NotCached, Error, OSError) as reason:
+    # Too little memory for the entry, and a path of more folders than Python can make, are problems of the cache too.
+    except (NotCached, Error, OSError, MemoryError, RecursionError) as reason:
         note, job = _without(source, reason), None
     handle = load_plainly(source, options, external_data_dir)
     if job is not None:
@@ -125,10 +126,11 @@ def load(
 
 def _without(source: Source, reason: Exception) -> str:
     """Logs why a load does without the cache; returns it."""
+    text = str(reason) or type(reason).__name__
     warns = isinstance(reason, UnusableFolder) or not isinstance(reason, (NotCached, Error))
     level = logging.WARNING if warns else logging.INFO
-    logger.log(level, "%s: loaded without the cache: %s", source.subject, reason)
-    return str(reason)
+    logger.log(level, "%s: loaded without the cache: %s", source.subject, text)
+    return text
 
 
 def _from_entry(job: Job, source: Source, options: SessionOptions, load_plainly: Load) -> SessionHandle | None:

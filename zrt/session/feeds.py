@@ -119,6 +119,8 @@ def as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
     arrays.check_unmasked(feed, subject)
     try:
         array = np.asarray(feed)
+    except MemoryError as error:
+        raise AllocationError(f"{subject}: {error}") from error
     except (ValueError, TypeError, OverflowError) as error:
         raise DTypeError(f"{subject}: {error}") from error
     if array.dtype == object:

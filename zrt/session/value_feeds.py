@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zrt._common.arguments import text, texts, wrong_type
 from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
-from zrt.errors import DTypeError, UnsupportedError
+from zrt.errors import AllocationError, DTypeError, Error, UnsupportedError
 from zrt.memory.allocators import has_device
 from zrt.memory.buffers import Buffer
 from zrt.session.call import Call, Owners
@@ -49,23 +49,29 @@ def value_of(info: ValueInfo, feed: Any) -> Value:
     if isinstance(feed, (Value, Buffer)):
         return right_value(info, feed)
     subject = f"input {info.name!r}"
-    wanted = content(info)
+    try:
+        return right_value(info, _converted(content(info), feed, subject))
+    except Error:
+        raise
+    except MemoryError as error:
+        raise AllocationError(f"{subject}: {error}") from error
+
+
+def _converted(wanted: ValueInfo, feed: Any, subject: str) -> Value:
     if is_plain(wanted):
-        value = Value.from_array(right_array(wanted, feed), subject)
-    elif wanted.kind is ValueKind.TENSOR and wanted.element_type is ElementType.STRING:
-        value = Value.from_strings(feed, None, subject)
-    elif wanted.kind is ValueKind.TENSOR:
+        return Value.from_array(right_array(wanted, feed), subject)
+    if wanted.kind is ValueKind.TENSOR and wanted.element_type is ElementType.STRING:
+        return Value.from_strings(feed, None, subject)
+    if wanted.kind is ValueKind.TENSOR:
         array = as_array(wanted, feed, subject)
-        value = Value.from_packed(pack(array, wanted.element_type), wanted.element_type, array.shape, subject)
-    elif wanted.kind is ValueKind.SPARSE_TENSOR:
-        value = Value.from_sparse(feed, subject=subject)
-    elif wanted.kind is ValueKind.SEQUENCE:
-        value = Value.from_sequence(feed, wanted.element_type, wanted.key_type or None, subject)
-    elif wanted.kind is ValueKind.MAP:
-        value = Value.from_map(feed, wanted.key_type, wanted.element_type, subject)
-    else:
-        raise UnsupportedError(f"{subject} is {phrase(wanted.kind)}, of which no value can be made")
-    return right_value(info, value)
+        return Value.from_packed(pack(array, wanted.element_type), wanted.element_type, array.shape, subject)
+    if wanted.kind is ValueKind.SPARSE_TENSOR:
+        return Value.from_sparse(feed, subject=subject)
+    if wanted.kind is ValueKind.SEQUENCE:
+        return Value.from_sequence(feed, wanted.element_type, wanted.key_type or None, subject)
+    if wanted.kind is ValueKind.MAP:
+        return Value.from_map(feed, wanted.key_type, wanted.element_type, subject)
+    raise UnsupportedError(f"{subject} is {phrase(wanted.kind)}, of which no value can be made")
 
 
 def check_reach(session: Session, owner: Handle, value: Value, subject: str) -> None:
