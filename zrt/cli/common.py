@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,8 +87,15 @@ def complain(*lines: str) -> None:
     """Prints lines to standard error, if that can be written."""
     # Without one, print would take standard output.
     if sys.stderr is not None:
-        with suppress(OSError):
+        try:
             print(*lines, sep="\n", file=sys.stderr)
+        except OSError:
+            let_go(2)
+
+
+def let_go(descriptor: int) -> None:
+    """Leads standard output (1) or standard error (2) nowhere: Python flushes both once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def print_json(document: Any) -> None:

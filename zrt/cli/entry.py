@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 from collections.abc import Sequence
 
@@ -72,18 +71,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Terminated:
         return TERMINATED
     except BrokenPipeError:
-        _let_go_of_output()
+        common.let_go(1)
         return NOBODY_READS
     except OSError as error:
-        _let_go_of_output()
+        common.let_go(1)
         common.complain(f"zrt: standard output cannot be written: {error}")
         return FAILED
     return status
-
-
-def _let_go_of_output() -> None:
-    # Python flushes standard output once more at exit, which needs an open file.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _carry_out(argv: Sequence[str] | None) -> int:
