@@ -164,3 +164,8 @@ def test_any_order_of_calls_gives_the_right_results(ort, load, seed) -> None:
 
 def test_forked_child_and_the_end_of_the_interpreter(script) -> None:
     assert script("fork_with_binding.py").stderr == ""
+
+
+@pytest.mark.parametrize("package", ["imported", "installed"])
+def test_end_of_the_interpreter_with_a_binding_in_another_module(script, package: str) -> None:
+    assert script("keep_to_the_end.py", package).stderr == ""

@@ -6,17 +6,20 @@ import pickle
 import weakref
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.onnxruntime.packages import ours
+from tests.support import models
 from zrt._native.library import library
 from zrt.environment import cuda_parts
 from zrt.errors import ProviderError
 from zrt.onnxruntime.provider_args import minor
 from zrt.values import copy as transfer
+from zrt.values.value import Value
 
 # The number of a device that no machine has.
 NOT_THERE = 97
@@ -263,6 +266,28 @@ def test_update_inplace_refuses_what_does_not_fit(ort, refused) -> None:
         value.update_inplace(make(np.zeros(5, np.float32)))
     with refused(TypeError, "data", "list"):
         value.update_inplace([1.0] * 4)
+
+
+@ours
+@pytest.mark.parametrize("source", ["allocated", "from DLPack"])
+def test_steps_of_a_loop_make_no_view_of_a_value_anew(ort, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    array = np.zeros(4, np.float32)
+    make = ort.OrtValue
+    value = make.ortvalue_from_shape_and_type([4], np.float32) if source == "allocated" else make.from_dlpack(array)
+    views = Mock(wraps=Value.numpy)
+    monkeypatch.setattr(Value, "numpy", lambda self: views(self))
+    monkeypatch.setattr(Value, "from_array", Mock(side_effect=AssertionError))
+    binding = session.io_binding()
+    binding.bind_output("z")
+    for step in range(3):
+        value.update_inplace(np.full(4, step, np.float32))
+        binding.bind_ortvalue_input("x", value)
+        binding.bind_ortvalue_input("y", value)
+        session.run_with_iobinding(binding)
+        assert binding.get_outputs()[0].numpy().tolist() == [2 * step] * 4
+        assert value.numpy().tolist() == [step] * 4
+    assert views.call_count == 1
 
 
 @ours

@@ -152,7 +152,7 @@ class IOBinding(NotPickled):
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an input to an `OrtValue`, which the binding keeps alive."""
-        array = ortvalue._array
+        array = ortvalue._as_array()
         try:
             if array is None or name not in self._direct or bind_array(self._address, self._arrays, name, array):
                 text = conversions.string(name, "name")

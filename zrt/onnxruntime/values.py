@@ -21,7 +21,7 @@ from zrt.onnxruntime.sparse import SparseTensor, device_name, type_name
 from zrt.onnxruntime.wrapper import NotPickled
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
 from zrt.values import copy
-from zrt.values.value import Value, at_address
+from zrt.values.value import MOST_DIMENSIONS, Value, at_address
 
 # The kinds of dtypes that are numbers: bool, int, unsigned, float and complex.
 _NUMBERS = "biufc"
@@ -101,7 +101,7 @@ class OrtValue(NotPickled):
     """A value for runs and bindings: a tensor on the CPU or on a device, a sparse tensor, a sequence or a map."""
 
     _array: np.ndarray[Any, Any] | None
-    """The array of a tensor of numbers on the host: `numpy` and runs need no more. None for other values."""
+    """The array of a tensor of numbers on the host, once something needs it: `numpy` and runs need no more."""
     _content: Value | None
     """The value, once something needs it. Without an array, None stands for an optional value without content."""
 
@@ -154,6 +154,15 @@ class OrtValue(NotPickled):
         if value is None:
             raise RuntimeError("the OrtValue has no content")
         return value
+
+    def _as_array(self) -> np.ndarray[Any, Any] | None:
+        """The array of a tensor of numbers on the host; None for other values."""
+        value = self._content
+        if self._array is not None or value is None or not value.is_tensor or not value.memory.is_host:
+            return self._array
+        if value.element_type in _ARRAY_TYPES and len(value.shape) <= MOST_DIMENSIONS:
+            self._array = value.numpy()
+        return self._array
 
     def __zrt_feed__(self) -> Value | np.ndarray[Any, Any]:
         """The form of the value that costs `zrt.Session.run` least."""
@@ -279,6 +288,10 @@ class OrtValue(NotPickled):
         _copy(origin, target)
 
     def _fill(self, array: np.ndarray[Any, Any]) -> None:
+        own = self._as_array()
+        if own is not None and own.flags.writeable and (array.dtype, array.shape) == (own.dtype, own.shape):
+            own[...] = array
+            return
         target = self._tensor()
         if array.dtype.kind not in _NUMBERS or target.element_type is ElementType.STRING:
             raise RuntimeError(f"an array of {array.dtype} cannot be written into an OrtValue, {type_name(target)}")
@@ -357,8 +370,9 @@ class OrtValue(NotPickled):
 
         Raises `RuntimeError` for a value that is no tensor, and for types that numpy lacks.
         """
-        if self._array is not None:
-            return self._array[...]
+        array = self._as_array()
+        if array is not None:
+            return array[...]
         value = self._tensor()
         if value.element_type not in (*_ARRAY_TYPES, AS_BYTES, ElementType.STRING):
             raise RuntimeError(f"numpy has no type for {type_name(value)}")

@@ -167,8 +167,11 @@ class _Bound:
         lib.zrt_handle_ref(self.binding.reference)
         self.counted = True
 
-    def __del__(self) -> None:
-        """Unbinds everything: a value that this binding made, and that is bound here, would keep the binding alive."""
+    def __del__(self, unref: Callable[..., None] = lib.zrt_handle_unref) -> None:
+        """Unbinds everything: a value that this binding made, and that is bound here, would keep the binding alive.
+
+        At Python's end the names of this module may be gone before this object.
+        """
         if self.counted:
             # A forked child never releases what its parent made.
             if not self.owner.table.lost:
@@ -177,7 +180,7 @@ class _Bound:
                 table.ClearBoundOutputs(self.binding.pointer)
             self.inputs.clear()
             self.outputs.clear()
-            lib.zrt_handle_unref(self.binding.reference)
+            unref(self.binding.reference)
 
     def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Calls `work` while no run and no other thread can use the binding."""

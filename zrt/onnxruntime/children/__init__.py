@@ -33,7 +33,8 @@ def reach() -> None:
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in STARTS:
+    # Python calls this to its end, when the names of this module are None.
+    if not STARTS or event not in STARTS:
         return
     file, command, *_, environment = arguments
     # A program may also be an open file.
