@@ -1,7 +1,5 @@
 import http.client
 import json
-import multiprocessing
-import os
 import re
 import shutil
 import signal
@@ -13,70 +11,27 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
 
 import zrt
+from tests.cli.served import DIGITS, LAST_COUNT, ask, end, metrics, starting
+from tests.cli.served import installed as installed
+from tests.cli.served import start as start
 from tests.conftest import LOOP
 from tests.serving import wire
-from tests.support import models, processes
+from tests.support import models
 from zrt._common.installation import install_line
-from zrt.cli.common import shipped
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
 
-DIGITS = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": [0] * 64}]}
-
 # A second of `LOOP`.
 MANY_STEPS = {"inputs": wire.steps(300_000)}
-
-
-# A worker counts an answer after it has sent it, while the other one may already tell the counts; this one comes last.
-LAST_COUNT = 'zrt_request_seconds_count{model="digits",status="200",version="1"}'
-
-
-@pytest.fixture(scope="module")
-def installed() -> None:
-    for package in ("starlette", "uvicorn", "httptools", "prometheus_client"):
-        pytest.importorskip(package, reason=f"{package} is not installed: pip install --group serving")
-
-
-@contextmanager
-def starting() -> Iterator[Callable[..., Any]]:
-    running: list[subprocess.Popen[str]] = []
-
-    def start(*arguments: object) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "zrt", "serve", "--json", "--port", "0", *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**processes.environment(), "ZRT_MODEL": ""},
-            # Python handles Ctrl-C only where SIGINT is not ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
-        )
-        running.append(process)
-        return process, processes.document(process)
-
-    try:
-        yield start
-    finally:
-        for process in running:
-            process.kill()
-            process.communicate()
-
-
-@pytest.fixture
-def start(installed: None) -> Iterator[Callable[..., Any]]:
-    """Starts ``zrt serve --json`` at a free port: the process, and the document that it prints."""
-    with starting() as start:
-        yield start
 
 
 @pytest.fixture(scope="module")
@@ -86,19 +41,6 @@ def classifier(installed: None) -> Iterator[str]:
         _, document = start()
         assert document["models"] == ["digits"]
         yield document["address"]
-
-
-def ask(address: str, path: str, document: Any = None) -> Any:
-    data = None if document is None else json.dumps(document).encode()
-    with urllib.request.urlopen(urllib.request.Request(f"{address}{path}", data), timeout=60) as answer:
-        return json.load(answer)
-
-
-def end(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    assert out == ""
-    return process.returncode, err
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -249,12 +191,6 @@ def test_ctrl_c_ends_the_server(start):
     process, _ = start()
     code, err = end(process, signal.SIGINT)
     assert (code, "Traceback" in err) == (130, False)
-
-
-def metrics(address: str) -> dict[str, float]:
-    with urllib.request.urlopen(f"{address}/metrics", timeout=60) as answer:
-        lines = answer.read().decode().splitlines()
-    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -414,208 +350,6 @@ def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed, saved):
 def test_defaults_are_those_of_the_application():
     arguments = make_parser().parse_args(["serve"])
     assert [arguments.max_batch, arguments.max_wait, arguments.lanes, arguments.timeout] == [None] * 4
-
-
-def _fail_after_a_signal(folder: Path) -> None:
-    """A worker whose handler of SIGTERM, as uvicorn's, only makes a note."""
-    from zrt.serving.workers import _loaded
-
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    signal.raise_signal(signal.SIGTERM)
-
-    def fail() -> Any:
-        raise OSError("no model")
-
-    _loaded(fail, folder)
-
-
-class TestWorkers:
-    """``--workers``: several processes behind one port."""
-
-    def processes(self, address: str) -> list[int]:
-        names = [name for name in metrics(address) if name.startswith("process_cpu_seconds")]
-        return [int(name.partition('"')[2].rstrip('"}')) for name in names]
-
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_they_share_the_port_and_count_together(self, start, number, eventually, monkeypatch):
-        monkeypatch.setenv("ZRT_CPUS", "5")
-        process, document = start("--workers", 2)
-        address = document["address"]
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda _: ask(address, "/v2/models/digits/infer", DIGITS), range(60)))
-        eventually(lambda: metrics(address)[LAST_COUNT] == 60)
-        for _ in range(10):
-            # Any worker answers for all of them.
-            counts = metrics(address)
-            assert counts['zrt_requests_total{model="digits",status="200",version="1"}'] == 60
-            assert counts[LAST_COUNT] == 60
-            assert counts['zrt_rows_total{model="digits",version="1"}'] == 60
-            [stats] = ask(address, "/v2/models/stats")["model_stats"]
-            assert (stats["inference_count"], stats["inference_stats"]["success"]["count"]) == (60, 60)
-        workers = self.processes(address)
-        assert len(set(workers)) == 2
-        assert process.pid not in workers
-        if Path("/proc/self/environ").exists():
-            for worker in workers:
-                assert b"ZRT_CPUS=2" in Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
-        code, err = end(process, number)
-        assert (code, err) == (0 if number == signal.SIGTERM else 130, "")
-        with pytest.raises(urllib.error.URLError):
-            ask(address, "/v2/health/live")
-
-    def test_dead_one_is_replaced_and_its_counts_stay(self, start, eventually):
-        process, document = start("--workers", 2)
-        address = document["address"]
-        for _ in range(10):
-            ask(address, "/v2/models/digits/infer", DIGITS)
-        eventually(lambda: metrics(address)[LAST_COUNT] == 10)
-        before = self.processes(address)
-
-        def replaced() -> bool:
-            try:
-                now = self.processes(address)
-            except OSError:
-                # This connection was one of the dead worker's.
-                return False
-            return len(now) == 2 and before[0] not in now
-
-        os.kill(before[0], signal.SIGKILL)
-        eventually(replaced)
-        counts = metrics(address)
-        assert counts['zrt_requests_total{model="digits",status="200",version="1"}'] == 10
-        assert ask(address, "/v2/models/digits/infer", DIGITS)["model_name"] == "digits"
-        code, err = end(process, signal.SIGTERM)
-        assert (code, err) == (0, f"worker {before[0]} ended with SIGKILL: another one takes its place\n")
-
-    def test_they_end_with_a_parent_that_is_killed(self, start, eventually):
-        process, document = start("--workers", 2)
-        workers = self.processes(document["address"])
-        process.kill()
-        process.wait(60)
-        eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
-
-    def test_model_that_cannot_be_loaded_is_a_complaint(self, installed):
-        words = ["serve", "--workers", "2", "--port", "0", "no such file.onnx"]
-        done = subprocess.run(
-            [sys.executable, "-m", "zrt", *words],
-            capture_output=True,
-            text=True,
-            env=processes.environment(),
-            timeout=60,
-        )
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("zrt serve: ")
-        assert "no such file.onnx" in done.stderr
-        # Each worker has the error, and one says it.
-        assert done.stderr.count("\n") == 1
-
-    def test_one_that_cannot_start_ends_even_if_uvicorn_took_its_signal(self, installed, tmp_path, eventually):
-        from zrt.serving.workers import ENDING
-
-        worker = multiprocessing.get_context("spawn").Process(target=_fail_after_a_signal, args=(tmp_path,))
-        worker.start()
-        eventually(lambda: list(tmp_path.iterdir()))
-        assert worker.is_alive()
-        (tmp_path / ENDING).touch()
-        worker.join(30)
-        try:
-            assert worker.exitcode == 3
-        finally:
-            worker.kill()
-        assert (tmp_path / "failed").read_text() == "no model"
-
-    @contextmanager
-    def importing(self, folder: Path, work: str) -> Iterator[subprocess.Popen[str]]:
-        """A server of two workers, each of which does some work at an import."""
-        (folder / "busy.py").write_text(
-            "import multiprocessing, os, pathlib, signal, time, zrt\n"
-            f"if multiprocessing.parent_process():\n    {work}\n"
-            "class Op(zrt.CustomOp):\n    inputs = outputs = ['float32']\n    def compute(self, context): ...\n"
-            "nobody = zrt.CustomOpDomain('nobody', [Op()])\n"
-        )
-        with subprocess.Popen(
-            [sys.executable, "-m", "zrt", "serve", "--workers", "2", "--port", "0", "--import", "busy"],
-            cwd=folder,
-            env={**processes.environment(), "ZRT_MODEL": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
-
-    @pytest.mark.parametrize(
-        ("work", "words"),
-        [
-            ("os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL before it served: it took too much memory, or .*"),
-            ("os.kill(os.getpid(), signal.SIGABRT)", "SIGABRT before it served"),
-            ("os._exit(3)", "status 3 before it served"),
-        ],
-    )
-    def test_one_that_dies_while_it_loads_is_a_complaint(self, installed, tmp_path, work, words):
-        with self.importing(tmp_path, work) as process:
-            out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (1, "")
-        assert re.search(rf"^zrt serve: worker \d+ ended with {words}\n\Z", err, re.MULTILINE), err
-
-    def test_hangup_while_they_load_hides_no_failure(self, installed, tmp_path, eventually):
-        work = (
-            "pathlib.Path(f'loading-{os.getpid()}').touch()\n"
-            "    while not pathlib.Path('go').exists():\n        time.sleep(0.01)\n"
-            "    raise ValueError('no model')"
-        )
-        with self.importing(tmp_path, work) as process:
-            eventually(lambda: len(list(tmp_path.glob("loading-*"))) == 2)
-            process.send_signal(signal.SIGHUP)
-            # Longer than the supervisor takes to look at its signals.
-            time.sleep(1)
-            (tmp_path / "go").touch()
-            _, err = process.communicate(timeout=60)
-        assert len(list(tmp_path.glob("loading-*"))) == 2
-        assert (process.returncode, err) == (
-            1,
-            "zrt serve: --import: 'busy' cannot be imported: ValueError: no model\n",
-        )
-
-    def test_new_models_that_cannot_be_loaded_leave_the_old_ones(self, start, saved, eventually):
-        path = saved(shipped("digits.onnx").read_bytes(), "digits.onnx")
-        process, document = start(path, "--workers", 2)
-        workers = self.processes(document["address"])
-        path.write_bytes(b"no model")
-        process.send_signal(signal.SIGHUP)
-        first, second = process.stderr.readline(), process.stderr.readline()
-        assert "keeping worker" in first
-        assert re.match("the workers that serve go on, as a new one could not start: .*digits.onnx", second)
-        # Longer than the supervisor takes to look at its workers.
-        time.sleep(1)
-        assert ask(document["address"], "/v2/models/digits/infer", DIGITS)["model_name"] == "digits"
-        assert set(workers) <= set(self.processes(document["address"]))
-        assert end(process, signal.SIGTERM)[0] == 0
-
-    def test_they_divide_the_cpus(self, installed, monkeypatch, tmp_path):
-        monkeypatch.setattr("zrt.environment.cpu_limits.cpus", lambda: 9)
-        (tmp_path / "o.json").write_text('{"session": {"inter_op_num_threads": 1}}')
-        (tmp_path / "p.json").write_text('{"session": {"intra_op_num_threads": 3}}')
-        for words, threads in (
-            (["--workers", "1"], 0),
-            (["--workers", "2"], 4),
-            (["--workers", "20"], 1),
-            (["--workers", "2", "--threads", "0"], 0),
-            (["--workers", "2", "--threads", "5"], 5),
-            (["--workers", "2", "--options", str(tmp_path / "o.json")], 4),
-            (["--workers", "2", "--options", str(tmp_path / "p.json")], 3),
-        ):
-            spec = make_application(make_parser().parse_args(["serve", *words]))._models["digits"]["1"]
-            assert isinstance(spec, zrt.SessionSpec)
-            assert spec.options.intra_op_num_threads == threads, words
-
-    def test_under_a_budget_of_cpus_sessions_have_one_thread(self, installed, monkeypatch):
-        monkeypatch.setenv("ZRT_CPUS", "4")
-        for words in ([], ["--workers", "2"], ["--ray", "auto", "--cpus", "3"]):
-            spec = make_application(make_parser().parse_args(["serve", *words]))._models["digits"]["1"]
-            assert spec.options.intra_op_num_threads == 0, words
 
 
 class TestImport:
