@@ -301,9 +301,10 @@ class SessionOptions(OptionData):
 
     def _domains(self) -> list[Handle]:
         """The handles of the custom operators' domains, which the session keeps alive."""
-        domains = self.custom_ops
-        if not isinstance(domains, Sequence):
-            raise wrong_type("custom_ops", "a list of CustomOpDomains", domains)
+        if not isinstance(self.custom_ops, Sequence):
+            raise wrong_type("custom_ops", "a list of CustomOpDomains", self.custom_ops)
+        # Another thread may change the list meanwhile.
+        domains = list(self.custom_ops)
         if not domains:
             return []
         # An import that goes up: docs/architecture.md lists it.

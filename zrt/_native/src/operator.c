@@ -209,11 +209,13 @@ static OrtStatusPtr compute(void *data, OrtKernelContext *context) {
     if (status == NULL && op->compute == NULL)
         status = compute_in_python(kernel, context, tensors, input_count, output_count);
     else if (status == NULL) {
-        if (op->serialize)
-            pthread_mutex_lock(op->lock);
+        /* The operator may fork, and has another lock in the child. */
+        pthread_mutex_t *lock = op->lock;
+        if (lock != NULL)
+            pthread_mutex_lock(lock);
         status = compute_in_c(op, context, tensors, input_count, output_count);
-        if (op->serialize)
-            pthread_mutex_unlock(op->lock);
+        if (lock != NULL)
+            pthread_mutex_unlock(lock);
     }
     zrt_budget_mark(mark);
     if (tensors != few)
