@@ -97,11 +97,11 @@ SINGLE = {
         Bad(Kind.WRONG_DTYPE, lambda w: tune(w, {**w.feeds, "x": np.zeros((2, 4), np.int32)}), "'x'", "int32"),
         Bad(Kind.WRONG_VALUE, lambda w: tune(w, goal="speed"), "goal", "'speed'", "throughput"),
         *(
-            Bad(Kind.WRONG_VALUE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds")
+            Bad(Kind.WRONG_VALUE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds: ", " seconds ")
             for wrong in (-1, 0, float("inf"), float("nan"), 1e300)
         ),
         *(
-            Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds")
+            Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds: expected seconds, got")
             for wrong in ("1", None, True)
         ),
         Bad(
@@ -125,7 +125,7 @@ SINGLE = {
         ),
         Bad(Kind.WRONG_TYPE, lambda w: record(w, feeds=1, capsules="x"), "feeds", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: record(w, keep="1"), "keep", "str"),
-        Bad(Kind.WRONG_TYPE, lambda w: record(w, slower_than="1", capsules="x"), "slower_than", "str"),
+        Bad(Kind.WRONG_TYPE, lambda w: record(w, slower_than="1", capsules="x"), "slower_than", "str '1'"),
         Bad(Kind.WRONG_TYPE, lambda w: record(w, capsules=5), "capsules", "int"),
         Bad(Kind.WRONG_VALUE, lambda w: record(w, feeds=True), "capsules"),
     ],
