@@ -36,7 +36,6 @@ let
     };
     zrt-cuda = mkZrt {
       pkgs = cudaPkgs;
-      cuda = true;
       onnxruntime = onnxruntime-cuda-hybrid;
     };
     bundle-cuda = mkBundle {

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import hashlib
-import os
 import re
 import subprocess
 import sys
@@ -151,9 +150,10 @@ def main() -> int:
     sys.stdout.writelines(
         difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), *names)
     )
-    fresh = file.with_name(f"{file.name}.{os.getpid()}")
-    fresh.write_text(after, "utf-8")
-    fresh.replace(file)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+        fresh = Path(folder, file.name)
+        fresh.write_text(after, "utf-8")
+        fresh.replace(file)
     print(f"update-pins: {file} is written; in a flake's checkout, `git add` it", file=sys.stderr)
     return 0
 

@@ -9,16 +9,18 @@ let
     python = pkgs.python3;
   };
   python = pkgs.python3.withPackages (_: requirements.run ++ requirements.develop);
-  # Every Python file and script, those about the flake and the guide too.
+  # Every Python file, every script that ends in .sh, and pyproject.toml.
   src = lib.fileset.toSource {
     root = ../..;
-    fileset = lib.fileset.unions [
-      ../../pyproject.toml
-      (lib.fileset.fileFilter (file: file.hasExt "py" || file.hasExt "pyi") ../../benches)
-      (lib.fileset.fileFilter (file: file.hasExt "py" || file.hasExt "sh") ../../nix)
-      (lib.fileset.fileFilter (file: file.hasExt "py" || file.hasExt "sh") ../../tests)
-      (lib.fileset.fileFilter (file: !file.hasExt "so") ../../zrt)
-    ];
+    fileset = lib.fileset.fileFilter (
+      file:
+      lib.any file.hasExt [
+        "py"
+        "pyi"
+        "sh"
+        "toml"
+      ]
+    ) ../..;
   };
 in
 pkgs.runCommand "zrt-lints"

@@ -8,12 +8,12 @@ zrt_enter() {
     return 1
   fi
 
-  # The module is built anew where a source is newer or it belongs to another library.
+  # The module is built anew where a source is newer, it belongs to another library, or somebody else built it since.
   # Named like a module, so that file sets without modules leave it out too.
   stamp=$native/_ort.stamp.so
   wanted=$(python -VV)$ZRT_ORT_INCLUDE_DIR$ZRT_ORT_LINK_ARGS
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] ||
-    [ -n "$(find "$native" -newer "$stamp" \( -name '*.[ch]' -o -name build.py \) -print -quit)" ]; then
+    [ -n "$(find "$native" -newer "$stamp" -regex '.*\(\.[ch]\|/build\.py\|/_ort\..*\.so\)' -print -quit)" ]; then
     python "$native/build.py" && printf '%s' "$wanted" >"$stamp" || return 1
   fi
 

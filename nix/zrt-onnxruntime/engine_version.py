@@ -11,7 +11,7 @@ def engine_version() -> str:
     The flake names its own in ``ZRT_ENGINE_VERSION``. The file of the library in ``ZRT_ORT_LIBRARY`` has a version too.
     """
     given = os.environ.get("ZRT_ENGINE_VERSION")
-    library = os.path.realpath(os.environ.get("ZRT_ORT_LIBRARY", ""))
+    library = os.path.basename(os.path.realpath(os.environ.get("ZRT_ORT_LIBRARY") or os.sep))
     named = re.search(r"libonnxruntime\D*(\d+\.\d+\.\d+)", library)
     files = Path(__file__).parents[1].glob("pins/*.nix")
     pinned = [file.stem for file in files if "source = {" in file.read_text("utf-8")]

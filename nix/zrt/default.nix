@@ -29,8 +29,9 @@
       profile
       ;
   },
-  # Runs the tests that need neither the official binding nor a GPU; they need more kernels than some models do.
-  doCheck ? (onnxruntime.requiredOperators or null) == null,
+  # Runs the tests that need neither the official binding nor a GPU; they need models in ONNX's form, and more kernels
+  # than some models do.
+  doCheck ? (onnxruntime.requiredOperators or null) == null && !(onnxruntime.minimal or false),
 }:
 let
   inherit (pkgs) lib;
@@ -120,8 +121,8 @@ python.pkgs.buildPythonPackage {
   disallowedReferences = lib.optional (static && !onnxruntime.cuda) onnxruntime;
 
   passthru = {
-    inherit onnxruntime cuda;
-    inherit (onnxruntime) providers;
+    inherit onnxruntime;
+    inherit (onnxruntime) cuda providers;
     # The models in ONNX Runtime's own form, for an engine that is made for them.
     preparedModels = onnxruntime.preparedModels or null;
   };

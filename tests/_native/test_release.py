@@ -96,6 +96,28 @@ def test_release_that_fails_can_be_made_again(tmp_path: Path, variables: dict[st
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_release_on_a_full_disk_leaves_no_folder(tmp_path: Path, fails: bool) -> None:
+    lines = re.findall("^(?:trap|mv) .*$", (CI / "release").read_text("utf-8"), re.MULTILINE)
+    # In the place of a move to another disk.
+    move = f'mv() {{ cp "$1" "${{@: -1}}"; return {fails:d}; }}'
+    script = ["set -eu; scratch=$1/scratch folder=$scratch target=$1/target; mkdir $scratch $target; touch $scratch/a"]
+    subprocess.run(["bash", "-c", "\n".join([*script, move, *lines]), "", tmp_path], check=not fails)
+    assert [path.name for path in tmp_path.iterdir()] == ([] if fails else ["target"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="setsid is Linux's")
+def test_whole_check_that_ends_early_ends_the_flake_s_commands_too(tmp_path: Path) -> None:
+    [trap] = re.findall("^trap .*$", (CI / "run").read_text("utf-8"), re.MULTILINE)
+    [within] = re.findall(r"^within\(\) \{.*?^\}$", (CI / "nix").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    (tmp_path / "nix").write_text(f"{within}\necho started\nwithin 60 sleep 60\n")
+    script = f"scratch=$1/scratch\n{trap}\nsetsid bash $1/nix >$1/log & flake=$!\nsleep 1\nexit 1\n"
+    # The pipe is open as long as the command lives.
+    done = subprocess.run(["bash", "-c", script, "", tmp_path], stderr=subprocess.PIPE, timeout=20, check=False)
+    assert done.returncode == 1
+    assert (tmp_path / "log").read_text() == "started\n"
+
+
 class TestHeaders:
     """`.ci/headers` with a header of the tests' own for the official ones."""
 
@@ -138,6 +160,12 @@ class TestHeaders:
             (source / "more" / name).rename(source / name)
         assert self.take(script, source) == 0
         assert {path.name for path in source.iterdir() if path.is_file()} == {*self.NAMES, *self.KEYS}
+
+    def test_folder_is_not_searched_for(self, script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("CDPATH", ".")
+        assert self.take(script, Path("target")) == 0
+        assert {path.name for path in (tmp_path / "target").iterdir()} == {*self.NAMES, *self.KEYS}
 
     def test_full_disk_is_no_success(self, script: Path, tmp_path: Path) -> None:
         assert self.take(script, tmp_path / "target", limit="50") == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.nix.conftest import ARCHIVES, LINUX, ROOT, SYSTEMS, Flake, Json
+from tests.nix.conftest import ARCHIVES, LINUX, ROOT, SYSTEMS, Flake, Json, files_of_the_checkout
 
 
 class TestOutputs:
@@ -53,6 +53,12 @@ class TestOutputs:
         assert {system: set(found) for system, found in checks.items()} == {
             system: names | ({"bundle"} if system in LINUX else set()) for system in SYSTEMS
         }
+
+    def test_linters_get_every_python_file_and_script(self, nix: Any) -> None:
+        source = nix.evaluate("checks.x86_64-linux.lints", "p: p.attributes.src")
+        listed = nix.plain("store", "ls", "--recursive", source).split()
+        wanted = {name for name in files_of_the_checkout() if name.endswith((".py", ".pyi", ".sh"))}
+        assert wanted | {"pyproject.toml"} <= {name.removeprefix("./") for name in listed}
 
     @pytest.mark.parametrize("command", [["show", "--all-systems"], ["check", "--no-build", "--all-systems"]])
     def test_show_and_check_are_clean(self, nix: Any, command: list[str]) -> None:
@@ -294,6 +300,29 @@ class TestZrt:
         """)
         assert done.returncode != 0
         assert "the given onnxruntime has no CUDA provider" in done.stderr
+
+    def test_engine_that_reads_no_onnx_is_not_tested(self, nix: Any) -> None:
+        done = nix.expression("""
+          map (minimal: (import (nix + /zrt) { inherit pkgs minimal; }).attributes.doCheck) [ false true ]
+        """)
+        assert json.loads(done.stdout) == ["1", ""]
+
+    def test_zrt_on_a_cuda_library_says_so(self, nix: Any) -> None:
+        done = nix.expression("""
+          let
+            pkgs = stand-in {
+              system = "x86_64-linux";
+              config.allowUnfreePredicate = _: true;
+            };
+            onnxruntime = import (nix + /onnxruntime) {
+              inherit pkgs;
+              cuda = true;
+            };
+          in
+          (import (nix + /zrt) { inherit pkgs onnxruntime; }).cuda
+        """)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) is True
 
     def test_the_environment_for_other_languages(self, nix: Any, flake: Flake) -> None:
         done = nix.expression("""

@@ -219,6 +219,9 @@ class TestCheckBundle:
         (bundle / "lib" / "planted").symlink_to(self.STORE_PATH)
         assert "planted leads to" in refused(self.SCRIPT, bundle)
 
+    def test_folder_that_is_missing_is_an_error(self, bundle: Path) -> None:
+        assert run(self.SCRIPT, bundle / "missing").returncode != 0
+
 
 class TestCheckNoCuda:
     SCRIPT = NIX / "check-no-cuda.sh"
@@ -327,6 +330,33 @@ class TestDriverFolder:
 
     def test_missing_driver_is_status_1(self, tmp_path: Path) -> None:
         assert run("sh", self.SCRIPT, tmp_path).returncode == 1
+
+
+class TestEnterShell:
+    @pytest.fixture
+    def checkout(self, tmp_path: Path) -> Path:
+        """A folder whose build.py makes a module, which names who built it."""
+        native = tmp_path / "zrt" / "_native"
+        native.mkdir(parents=True)
+        (native / "build.py").write_text("open('zrt/_native/_ort.abi3.so', 'w').write('shell')\n")
+        (tmp_path / "python").symlink_to(sys.executable)
+        return tmp_path
+
+    def enter(self, checkout: Path) -> str:
+        command = f'cd "{checkout}" && source "{NIX}/shells/enter.sh" && zrt_enter'
+        names = ("ZRT_ORT_INCLUDE_DIR", "ZRT_ORT_LINK_ARGS", "ZRT_ORT_PROVIDERS")
+        done = run("bash", "-c", command, PATH=f"{checkout}:{os.environ['PATH']}", **dict.fromkeys(names, ""))
+        assert done.returncode == 0, done.stderr
+        return (checkout / "zrt" / "_native" / "_ort.abi3.so").read_text()
+
+    def test_module_that_somebody_else_built_is_replaced(self, checkout: Path) -> None:
+        module = checkout / "zrt" / "_native" / "_ort.abi3.so"
+        assert self.enter(checkout) == "shell"
+        built = module.stat().st_mtime_ns
+        assert self.enter(checkout) == "shell"
+        assert module.stat().st_mtime_ns == built
+        module.write_text("pip")
+        assert self.enter(checkout) == "shell"
 
 
 class TestCudaProbe:
@@ -477,6 +507,19 @@ class TestUpdatePins:
         assert done.returncode == 0, done.stderr
         assert (file.read_text(), done.stdout) == (once, "")
         assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+    def test_full_disk_leaves_no_second_file(self, release: Path, file: Path) -> None:
+        self.update(release)
+        before = file.read_text()
+        # The new file has more than 4 KiB.
+        command = f'ulimit -f 4; exec "{sys.executable}" "$@"'
+        archives = ",".join(self.ARCHIVES * 20)
+        options = ("--base", (release / "base").as_uri(), "--file", file, "--archives", archives)
+        variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(release / "index")}
+        done = run("bash", "-c", command, "", self.SCRIPT, self.VERSION, *options, **variables)
+        assert "File too large" in done.stderr
+        assert [path.name for path in file.parent.iterdir()] == [file.name]
+        assert file.read_text() == before
 
     @pytest.mark.parametrize(
         ("broken", "words"),

@@ -54,6 +54,17 @@ def test_wheel_is_a_distribution_of_the_official_name_and_the_engine_s_version(t
     assert {str(file) for file in installed.files or [] if ".dist-info" not in str(file)} == {"onnxruntime/__init__.py"}
 
 
+def test_version_is_not_that_of_the_folder_in_which_it_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ZRT_ORT_LIBRARY", "ZRT_ENGINE_VERSION"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "libonnxruntime-9.9.9"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert engine_version() != "9.9.9"
+
+
 @pytest.mark.skipif(library().path is None, reason="this zrt has a library of its own")
 def test_wheel_with_a_library_replaces_the_official_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in VARIABLES:

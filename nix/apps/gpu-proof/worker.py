@@ -138,12 +138,6 @@ def official_iobinding(model: str, provider: str, feeds: Arrays, wanted: Arrays)
     return made.run_with_iobinding, (binding,), lambda: {name: value.numpy() for name, value in kept.items()}
 
 
-def official_run(model: str, provider: str, feeds: Arrays, wanted: Arrays) -> Any:
-    """`run` of the official package."""
-    _, made = _official(model, provider)
-    return made.run, (list(wanted), feeds), lambda: dict(zip(wanted, made.run(list(wanted), feeds), strict=True))
-
-
 WAYS: dict[str, Callable[..., Any]] = {
     "lane_device": lane("device"),
     "lane_device_no_wait": lane("device", synchronize=False),
@@ -152,7 +146,6 @@ WAYS: dict[str, Callable[..., Any]] = {
     "lane_graph": graph,
     "session_run": session_run,
     "official_iobinding": official_iobinding,
-    "official_run": official_run,
 }
 
 

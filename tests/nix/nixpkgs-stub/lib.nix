@@ -1,13 +1,10 @@
 # The functions of nixpkgs' lib that this flake calls; each behaves like the original.
 let
   inherit (builtins)
-    all
     any
-    concatMap
     concatStringsSep
     elem
     isAttrs
-    isPath
     replaceStrings
     substring
     stringLength
@@ -34,7 +31,12 @@ let
 in
 rec {
   inherit hasPrefix hasSuffix;
-  inherit (builtins) concatStringsSep filter isBool;
+  inherit (builtins)
+    any
+    concatStringsSep
+    filter
+    isBool
+    ;
 
   genAttrs =
     names: make:
@@ -105,7 +107,6 @@ rec {
   sourceTypes.binaryNativeCode.isSource = false;
 
   fileset = {
-    maybeMissing = toSet;
     unions = sets: { contains = file: any (set: (toSet set).contains file) sets; };
     difference = a: b: { contains = file: (toSet a).contains file && !((toSet b).contains file); };
     fileFilter = predicate: root: {
