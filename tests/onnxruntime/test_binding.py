@@ -217,6 +217,18 @@ def test_values_are_inputs_and_outputs(ort, session) -> None:
     assert binding.get_outputs()[0].data_ptr() == z.data_ptr()
 
 
+def test_values_take_turns_as_output(ort, session) -> None:
+    values = [ort.OrtValue.ortvalue_from_shape_and_type([4], np.float32) for _ in range(3)]
+    binding = bound(session)
+    for number in range(9):
+        binding.bind_cpu_input("x", np.full(4, number, np.float32))
+        binding.bind_ortvalue_output("z", values[number % 3])
+        session.run_with_iobinding(binding)
+        assert binding.get_outputs()[0].data_ptr() == values[number % 3].data_ptr()
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1] * 4
+    assert [value.numpy()[0] for value in values] == [7, 8, 9]
+
+
 def test_outputs_feed_the_next_run(session) -> None:
     binding = bound(session, np.zeros(4, np.float32))
     for number in range(1, 6):

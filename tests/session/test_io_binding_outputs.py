@@ -35,6 +35,53 @@ class TestOutputs:
         assert written.tolist() == [0, 2]
         assert np.shares_memory(binding.numpy()["y"], written)
 
+    def test_output_moves_between_all_kinds_of_places(self, relu):
+        def places():
+            one, other, third = (np.full(2, 9, np.float32) for _ in range(3))
+            value, buffer = zrt.Value.from_array(third), zrt.Buffer((2,), np.float32)
+            return [None, zrt.MemoryInfo.cpu(), one, other, value, buffer]
+
+        for first, second in itertools.product(range(6), repeat=2):
+            binding = relu.binding()
+            results = []
+            for number, place in enumerate((places()[first], places()[second], places()[first])):
+                binding.bind_input("x", f32(-1, number))
+                binding.bind_output("y", place)
+                binding.run()
+                results.append(binding.numpy()["y"])
+                value, [copy] = binding.outputs()["y"], binding._copies().values()
+                assert (value.shape, value.writeable, value.numpy().tolist()) == ((2,), True, [0, number])
+                assert copy.tolist() == [0, number]
+                if isinstance(place, np.ndarray):
+                    assert np.shares_memory(place, results[-1])
+                    assert not np.shares_memory(place, copy)
+            assert [result.tolist() for result in results] == [[0, 0], [0, 1], [0, 2]]
+
+    def test_array_lives_as_long_as_it_is_bound(self, relu):
+        binding = bind(relu, {"x": f32(-1, 2)})
+        alive = []
+        for _ in range(3):
+            place = np.full(2, 9, np.float32)
+            alive.append(weakref.ref(place))
+            binding.bind_output("y", place)
+            del place
+            gc.collect()
+            binding.run()
+        assert [one() is not None for one in alive] == [False, False, True]
+        result = binding.numpy()["y"]
+        binding.clear_outputs()
+        assert result.tolist() == [0, 2]
+        del result
+        gc.collect()
+        assert alive[-1]() is None
+
+    def test_later_shape_of_the_caller_s_array_is_its_own(self, relu):
+        place = np.full(2, 9, np.float32)
+        binding = bind(relu, {"x": f32(-1, 2)}, y=place)
+        place.shape = (2, 1)
+        assert ran(binding) == {"y": [0, 2]}
+        assert binding.outputs()["y"].shape == (2,)
+
     def test_output_in_a_value_that_ort_allocated(self, relu):
         place = zrt.Value.allocate((2,), np.float32, relu.allocator())
         binding = bind(relu, {"x": f32(-1, 2)}, y=place)

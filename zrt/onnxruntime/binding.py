@@ -73,7 +73,7 @@ class IOBinding(NotPickled):
             if (
                 type(arr_on_cpu) is not ndarray
                 or name not in self._direct
-                or bind_array(self._address, self._arrays, name, arr_on_cpu)
+                or bind_array(self._address, self._arrays, name, arr_on_cpu, False)
             ):
                 self._bind_converted(name, arr_on_cpu)
             elif self._shapes.get(name) != arr_on_cpu.shape:
@@ -101,7 +101,7 @@ class IOBinding(NotPickled):
         if array.dtype.kind in "biufc":
             feeds.tensor_type(array.dtype)
         plain = np.ascontiguousarray(array).reshape(array.shape)
-        if self._bound.bind_array(text, plain):
+        if self._bound.bind_array(False, text, plain):
             self._shaped(text, plain.shape)
         else:
             self._bind_value(text, feeds.value(None, text, plain))
@@ -154,7 +154,7 @@ class IOBinding(NotPickled):
         """Binds an input to an `OrtValue`, which the binding keeps alive."""
         array = ortvalue._as_array()
         try:
-            if array is None or name not in self._direct or bind_array(self._address, self._arrays, name, array):
+            if array is None or name not in self._direct or bind_array(self._address, self._arrays, name, array, False):
                 text = conversions.string(name, "name")
                 if text not in self._bound.ports.inputs:
                     raise _failed(False, name, "the model has no such input")
@@ -226,7 +226,15 @@ class IOBinding(NotPickled):
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an output to an `OrtValue`, into whose memory runs write."""
-        self._bind_output(conversions.string(name, "name"), ortvalue._to_zrt())
+        array, text = ortvalue._as_array(), conversions.string(name, "name")
+        try:
+            given = array is not None and self._bound.bind_array(True, text, array)
+        except Error as error:
+            raise _failed(True, name, error) from error
+        if given:
+            self._fresh.add(text)
+        else:
+            self._bind_output(text, ortvalue._to_zrt())
         self._outputs[name] = (ortvalue,)
 
     def _bind_output(self, name: str, place: Value | MemoryInfo) -> None:

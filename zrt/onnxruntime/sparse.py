@@ -23,7 +23,7 @@ _DEVICE_NAMES = {"Hip": "gpu"}
 
 def type_name(value: Value) -> str:
     """A value's type as the official package writes it: "tensor(float)", "seq(map(int64,tensor(float)))"."""
-    return type_string(value._info())
+    return f"tensor({value.element_type.onnx_name})" if value.is_tensor else type_string(value._info())
 
 
 def device_name(value: Value) -> str:

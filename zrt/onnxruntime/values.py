@@ -387,9 +387,10 @@ class OrtValue(NotPickled):
 
     def to_dlpack(self) -> Any:
         """A DLPack capsule over the tensor's memory, which the capsule keeps alive; before 1.32 bool becomes uint8."""
+        array = self._as_array()
+        if array is not None:
+            return (array.view(np.uint8) if array.dtype == bool and minor() < 32 else array).__dlpack__()
         value = self._tensor()
-        if value.element_type is ElementType.BOOL and value.memory.is_host and minor() < 32:
-            value = Value.from_array(value.numpy().view(np.uint8))
         if value.element_type in _NO_DLPACK:
             raise RuntimeError(f"a value of the type {type_name(value)} is not exported by DLPack")
         return value.__dlpack__()
@@ -411,7 +412,7 @@ class OrtValue(NotPickled):
             is_bool_tensor = data.data_type() == "tensor(bool)"
         elif not is_bool_tensor:
             dtype = getattr(data, "dtype", None)
-            is_bool_tensor = getattr(dtype, "name", str(dtype)) in ("bool", "bool_", "torch.bool")
+            is_bool_tensor = str(getattr(dtype, "name", dtype)) in ("bool", "bool_", "torch.bool")
         # The other library's errors are raised as they are.
         capsule = data.__dlpack__() if hasattr(data, "__dlpack__") else data
         with errors.as_runtime_error():

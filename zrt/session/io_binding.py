@@ -69,6 +69,11 @@ READERS_KEPT = 16
 ADDRESS = (None,)
 
 
+def _is_given(entry: tuple[Any, ...]) -> bool:
+    """Whether an output is bound to a value or an array, which is its result."""
+    return isinstance(entry[-1], (Handle, np.ndarray))
+
+
 class _OnMemory(NamedTuple):
     """Stands in a table of `_Bound` for an output that ORT allocates: in each run, or once for all if it is `lasting`.
 
@@ -145,8 +150,8 @@ class _Bound:
         self.session = session
         self.ports = _Ports.of(session)
         self.owner = owner
-        # By name, the objects that keep the bound memory alive. The last one is the handle of a value, the memory of an
-        # array, or None (`ADDRESS`); or it is an `_OnMemory`. The flag of `block` guards both. `binding` owns them:
+        # By name, the objects that keep the bound memory alive. The last one is the handle of a value, an array, or
+        # None (`ADDRESS`); or it is an `_OnMemory`. The flag of `block` guards both. `binding` owns them:
         # ORT frees a value on a device by the allocator of the value's own session, which must be there until ORT's
         # binding lets the value go.
         self.inputs: dict[str, tuple[Any, ...]] = {}
@@ -157,8 +162,8 @@ class _Bound:
         self.block = lane_block(owner, self.binding, session._run_options, synchronize=len(session.providers) > 1)
         self.block.pointer.incomplete = 1
         self.address = self.block.address
-        # The types and shapes of arrays that fit the declarations of the inputs.
-        self.fitting: dict[str, tuple[Any, Any]] = {}
+        # The types and shapes of arrays that fit the declarations.
+        self.fitting: dict[str, tuple[bool, Any, Any]] = {}
         # The names and memories of the outputs that each run returns to ORT.
         self.allocated: Any = None
         # Reads the outputs, which have these names, while the lane has this version.
@@ -216,27 +221,28 @@ class _Bound:
             self._release_outputs((name,))
         bound[name] = (value,)
 
-    def bind_array(self, name: str, array: np.ndarray[Any, Any]) -> bool:
-        """Binds an input to an array's own memory without a `Value`; returns False where that is impossible.
+    def bind_array(self, is_output: bool, name: str, array: np.ndarray[Any, Any]) -> bool:
+        """Binds an array's own memory without a `Value`; returns False where that is impossible.
 
         ORT checks the type and the shape in each run.
         """
-        if name not in self.ports.direct_inputs:
+        ports = self.ports
+        if name not in (ports.direct_outputs if is_output else ports.direct_inputs):
             return False
-        code = bind_array(self.address, self.inputs, name, array)
-        return not code or self._bound(False, name, code)
+        code = bind_array(self.address, self.outputs if is_output else self.inputs, name, array, is_output)
+        return not code or self._bound(is_output, name, code)
 
-    def bind_fitting(self, name: str, array: np.ndarray[Any, Any]) -> bool:
+    def bind_fitting(self, is_output: bool, name: str, array: np.ndarray[Any, Any]) -> bool:
         """`bind_array`, if the array fits the model's declaration."""
-        fitting = array.dtype, array.shape
+        fitting = is_output, array.dtype, array.shape
         if self.fitting.get(name) != fitting:
-            info = self.ports.inputs.get(name)
+            info = (self.ports.outputs if is_output else self.ports.inputs).get(name)
             if info is None or not is_plain(info) or array.dtype is not info.element_type.dtype:
                 return False
             if not fits(info, array.shape):
                 return False
             self.fitting[name] = fitting
-        return self.bind_array(name, array)
+        return self.bind_array(is_output, name, array)
 
     def bind_address(self, is_output: bool, name: str, address: int, shape: Any, kind: tuple[int, int]) -> bool:
         """Binds memory of the host at an address, which the caller keeps alive; returns False where that is impossible.
@@ -355,8 +361,9 @@ class _Bound:
         objects = self.reader[2].read(self.binding, form)
         named: dict[str, Any] = {}
         for (name, entry), each in zip(self.outputs.items(), objects, strict=True):
-            if isinstance(entry[-1], Handle):
-                each = Value(entry[-1])
+            if _is_given(entry):
+                [owner] = entry
+                each = Value(owner) if isinstance(owner, Handle) else Value.from_array(owner)
                 if form is not Form.VALUES and is_plain(self.ports.outputs[name]) and each.memory.is_host:
                     each = each.numpy().copy() if form is Form.COPIES else each.numpy()
             if each is not None or name in self.ports.optional:
@@ -367,14 +374,12 @@ class _Bound:
         ports = self.ports
         # The values that ORT makes keep their memory alive by themselves.
         alone = ports.direct_outputs.issuperset(self.outputs)
-        key = tuple(None if isinstance(entry[-1], Handle) else name for name, entry in self.outputs.items())
+        key = tuple(None if _is_given(entry) else name for name, entry in self.outputs.items())
         reader = ports.readers.get(key) if alone else None
         if reader is not None:
             return reader
-        # The memory on which ORT allocates an output, and None for one that is bound to a value.
-        places = {
-            name: None if isinstance(entry[-1], Handle) else entry[-1] or CPU for name, entry in self.outputs.items()
-        }
+        # The memory on which ORT allocates an output, and None for one that is its own result.
+        places = {name: None if _is_given(entry) else entry[-1] or CPU for name, entry in self.outputs.items()}
         outputs = [(ports.outputs[name], place) for name, place in places.items()]
         if alone:
             if len(ports.readers) >= READERS_KEPT:
@@ -440,7 +445,7 @@ class IoBinding(Owner, guarded=False):
         only after binding it again.
         """
         bound = self._opened()
-        if type(feed) is np.ndarray and type(name) is str and bound.bind_fitting(name, feed):
+        if type(feed) is np.ndarray and type(name) is str and bound.bind_fitting(False, name, feed):
             return
         info = _find(name, bound.ports.inputs, "input", bound.session)
         if feed is None and info.kind is ValueKind.OPTIONAL:
@@ -456,6 +461,9 @@ class IoBinding(Owner, guarded=False):
         Raises `ArgumentError` for a memory that the session does not have.
         """
         bound = self._opened()
+        # The caller may change the shape of its own object.
+        if type(place) is np.ndarray and type(name) is str and bound.bind_fitting(True, name, place.view()):
+            return
         info = _find(name, bound.ports.outputs, "output", bound.session)
         subject = f"output {name!r}"
         if place is None and bound.leave_on_host(info.name, False):

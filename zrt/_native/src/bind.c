@@ -25,6 +25,14 @@ static OrtStatus *bind(const zrt_lane *lane, const char *name, const target *tar
                              : lane->api->BindInput(lane->binding, name, target->value);
 }
 
+/* Whether an output is read in the same way after it was bound anew: from one object of the same type. */
+static int alike(PyObject *former, PyObject *keeper) {
+    if (former == keeper)
+        return 1;
+    return PyTuple_Size(former) == 1 && PyTuple_Size(keeper) == 1 &&
+           Py_TYPE(PyTuple_GetItem(former, 0)) == Py_TYPE(PyTuple_GetItem(keeper, 0));
+}
+
 /* Binds, and puts `keeper` into the table under the name. */
 static uintptr_t put(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *keeper, const target *target) {
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
@@ -41,7 +49,7 @@ static uintptr_t put(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *
     else
         code = (uintptr_t)bind(lane, text, target);
     if (code == ZRT_OK) {
-        int anew = target->is_output ? former != keeper : former == NULL;
+        int anew = former == NULL || (target->is_output && !alike(former, keeper));
         lane->incomplete |= anew;
         lane->version += (size_t)anew;
     } else if (former != NULL) {
@@ -119,15 +127,16 @@ static ONNXTensorElementDataType type_of(const Py_buffer *view) {
     return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 }
 
-static uintptr_t put_array(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *array) {
+static uintptr_t put_array(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *array, int is_output) {
     Py_buffer view;
-    if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0)
+    int writable = is_output ? PyBUF_WRITABLE : 0;
+    if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | writable) != 0)
         return ZRT_MISALIGNED;
     ONNXTensorElementDataType type = type_of(&view);
     PyObject *keeper = type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED ? NULL : PyTuple_Pack(1, array);
     uintptr_t code = ZRT_MISALIGNED;
     if (keeper != NULL)
-        code = put_memory(lane, table, name, keeper, 0, (uintptr_t)view.buf, (const int64_t *)view.shape,
+        code = put_memory(lane, table, name, keeper, is_output, (uintptr_t)view.buf, (const int64_t *)view.shape,
             (size_t)view.ndim, type, 8 * (size_t)view.itemsize);
     Py_XDECREF(keeper);
     PyBuffer_Release(&view);
@@ -138,7 +147,7 @@ PyObject *zrt_bind_array(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     (void)self;
     (void)count;
     const zrt_handle *handle = PyLong_AsVoidPtr(arguments[0]);
-    uintptr_t code = put_array(handle->pointer, arguments[1], arguments[2], arguments[3]);
+    uintptr_t code = put_array(handle->pointer, arguments[1], arguments[2], arguments[3], arguments[4] == Py_True);
     PyErr_Clear();
     return PyLong_FromUnsignedLongLong(code);
 }
