@@ -13,7 +13,8 @@ zrt_enter() {
   stamp=$native/_ort.stamp.so
   wanted=$(python -VV)$ZRT_ORT_INCLUDE_DIR$ZRT_ORT_LINK_ARGS
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] ||
-    [ -n "$(find "$native" -newer "$stamp" -regex '.*\(\.[ch]\|/build\.py\|/_ort\..*\.so\)' -print -quit)" ]; then
+    [ -n "$(find "$native" -newer "$stamp" \( -name '*.[ch]' -o -name build.py -o -name '_ort.*.so' \) \
+      -print -quit)" ]; then
     python "$native/build.py" && printf '%s' "$wanted" >"$stamp" || return 1
   fi
 
