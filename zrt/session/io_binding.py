@@ -362,7 +362,7 @@ class _Bound:
         named: dict[str, Any] = {}
         for (name, entry), each in zip(self.outputs.items(), objects, strict=True):
             if _is_given(entry):
-                [owner] = entry
+                owner = entry[-1]
                 each = Value(owner) if isinstance(owner, Handle) else Value.from_array(owner)
                 if form is not Form.VALUES and is_plain(self.ports.outputs[name]) and each.memory.is_host:
                     each = each.numpy().copy() if form is Form.COPIES else each.numpy()
