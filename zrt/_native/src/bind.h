@@ -9,9 +9,8 @@
 
    The builtin and the next two functions put into the dict `table`, under the name, the object that keeps the bound
    memory alive: a tuple of the array, or the third element of `request`, the address of a tuple of the table, the name
-   and that object. An error changes nothing. An input or output that
-   was not bound is bound anew, as is an output where another kind of object was there before: runs are incomplete
-   then. All return a code (code.h). ZRT_MISALIGNED: the
+   and that object. An error changes nothing. An input or output that was not bound is bound anew, as is an output where
+   another kind of object was there before: runs are incomplete then. All return a code (code.h). ZRT_MISALIGNED: the
    memory does not suit a tensor of numbers. */
 
 /* Memory of the host: a tensor of `rank` sizes and of elements of so many `bits`. */
