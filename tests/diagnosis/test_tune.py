@@ -366,6 +366,7 @@ class TestTune:
         found = zrt.tune(SPEC, seconds=1e-6)
         assert {trial.verdict for trial in found.trials} == {"given", "not tried"}
         assert (found.ratio, found.row_ns, found.options.session) == (1.0, {}, SPEC.options)
+        assert found.summary()[-1].startswith("the time was too short to measure a setting")
 
     def test_parts_of_feeds_that_are_made_up_differ(self) -> None:
         first, *others = tune.made_up(SPEC, tune.UserInputs())

@@ -10,7 +10,7 @@ from tests.support import models
 from tests.support.lanes import run_on
 from tests.support.together import in_threads
 from zrt import DynamicRuntime, LaneMemory, Runtime, Session
-from zrt.errors import AllocationError
+from zrt.errors import AllocationError, ShapeError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import DEPENDS_ON_DATA, NOT_TRIED, ON_DEVICE
 from zrt.memory.buffers import Buffer
@@ -35,6 +35,17 @@ class TestSolvedShapes:
         session = Session(models.tokens())
         assert outputs(session, [(3, 5), (1, 5)], {"score": [3]}, trials=False) == {"score": (3,)}
         assert outputs(session, [(3, 5), (3, 5)], {"score": (9,)}) == {"score": (9,)}
+
+    def test_memory_in_the_place_of_a_shape_is_refused(self):
+        session, array = Session(models.double()), np.zeros((2, 4), np.float32)
+        words = r"{} '{}': expected a shape, got .* given by {}s={{'{}': \.\.\.}}"
+        for memory in (array, Value.from_array(array), Buffer((2, 4), np.float32)):
+            for shapes in ({"x": memory}, [memory]):
+                with pytest.raises(ShapeError, match=words.format("input", "x", "input", "x")):
+                    session.lane(shapes)
+            with pytest.raises(ShapeError, match=words.format("output", "y", "output", "y")):
+                session.lane({"x": (2, 4)}, {"y": memory})
+        assert session.lane({"x": np.array([2, 4])}).inputs["x"].shape == (2, 4)
 
     def test_known_shapes_need_no_trial_runs(self, trials):
         for model, shapes in ((models.tokens(), [(3, 5)] * 2), (models.mixed(), None), (models.double(), [(2, 4)])):

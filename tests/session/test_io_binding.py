@@ -63,6 +63,12 @@ class TestInputs:
         with pytest.raises(UnsupportedError, match="input 'x' is a sequence"):
             sequence.bind_input("x", [f32(1)])
 
+    def test_numpy_names_the_output_that_has_no_array(self, load):
+        binding = bind(load("(float[n] x) => (seq(float[n]) y) { y = SequenceConstruct(x) }"), {"x": f32(1)}, "y")
+        binding.run()
+        with pytest.raises(UnsupportedError, match=r"^output 'y': this value is a sequence, not a tensor"):
+            binding.numpy()
+
 
 class TestRun:
     def test_prime_runs(self, relu):

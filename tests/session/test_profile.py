@@ -64,6 +64,10 @@ class TestOfRuns:
         for run, after in zip(profile.runs, profile.runs[1:], strict=False):
             assert run.end_us <= after.start_us + 1
 
+    def test_repr_is_short(self, chain):
+        profile = chain.profile([X], runs=3, warmup=1)
+        assert repr(profile) == f"Profile(3 runs, {len(profile.events)} events)"
+
     def test_tables_by_operator_and_node(self, chain):
         profile = chain.profile([X], runs=5)
         operators = {row.name: row for row in profile.by_operator()}

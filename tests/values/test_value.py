@@ -207,6 +207,13 @@ def test_kind_and_repr(value, kind, text):
     assert repr(value) == f"Value({text})"
 
 
+class Exporter:
+    """A tensor of another library, as far as its type tells."""
+
+    def __dlpack__(self, **_: object) -> object:
+        raise AssertionError("nothing asks for it")
+
+
 class TestAsValue:
     def test_values_are_returned_and_the_rest_is_wrapped(self):
         array, buffer = np.zeros(1, np.float32), zrt.Buffer((1,), np.float32)
@@ -218,6 +225,8 @@ class TestAsValue:
     def test_refused(self):
         with pytest.raises(DTypeError, match="input 'x': expected an array, a Value or a Buffer, got list"):
             as_value([1.0], "input 'x'")
+        with pytest.raises(DTypeError, match=r"got Exporter .*; zrt\.from_dlpack makes a Value of it"):
+            as_value(Exporter(), "input 'x'")
         value, buffer = zrt.Value.from_array(np.zeros(1)), zrt.Buffer((1,), np.float32)
         value.close()
         buffer.close()

@@ -88,6 +88,8 @@ class Tuning:
             settings = [trial.value for trial in self.trials if trial.verdict == verdict]
             lines += [f"{verdict}: {', '.join(settings)}"] if settings else []
         won = [trial.value for trial in self.trials if trial.verdict == "chosen"]
+        if all(trial.verdict in ("given", "not tried") for trial in self.trials):
+            return [*lines, "the time was too short to measure a setting: the given options stay as they are"]
         if not won:
             return [*lines, "no setting is clearly better than the given options: they stay as they are"]
         what = "memory" if self.goal == "memory" else "time"

@@ -22,7 +22,7 @@ from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo
-from zrt.values.value import Value
+from zrt.values.value import Value, no_memory
 
 Memory: TypeAlias = "np.ndarray[Any, Any] | Buffer | Value"
 PortMemory: TypeAlias = "Memory | Sequence[Memory] | LaneMemory | None"
@@ -126,7 +126,7 @@ def _slots(session: Session, owner: Handle, info: ValueInfo, memory: Any, role: 
 
 def _value(session: Session, owner: Handle, info: ValueInfo, memory: Any, role: str, subject: str) -> Value:
     if not isinstance(memory, (np.ndarray, Buffer, Value)):
-        raise wrong_type(subject, "an array, a Buffer, a Value, a list of these or a LaneMemory", memory)
+        raise no_memory(subject, "an array, a Buffer, a Value, a list of these or a LaneMemory", memory)
     value = right_value(info, memory) if role == "input" else writable_value(info, memory, subject)
     check_reach(session, owner, value, subject)
     # The caller may close a Value of their own.

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import shown, wrong_type
 from zrt._native import ort_messages
 from zrt.errors import ArgumentError, Error, OrtError, ShapeError, UnsupportedError
 from zrt.lanes.ports import require_bindable, require_names, unbindable
@@ -163,7 +163,15 @@ def by_name(shapes: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[s
     for info in infos:
         if info.name in named:
             subject = f"{role} {info.name!r}"
-            checked[info.name] = as_shape(named[info.name], subject)
+            try:
+                checked[info.name] = as_shape(named[info.name], subject)
+            except ShapeError:
+                if isinstance(named[info.name], (np.ndarray, Buffer, Value)):
+                    raise ShapeError(
+                        f"{subject}: expected a shape, got {shown(named[info.name])}; "
+                        f"memory of yours is given by {role}s={{{info.name!r}: ...}}"
+                    ) from None
+                raise
             symbolic_shapes.check(info, checked[info.name], subject)
     return checked
 

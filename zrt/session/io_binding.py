@@ -563,7 +563,13 @@ class IoBinding(Owner, guarded=False):
 
     def numpy(self) -> dict[str, Any]:
         """The outputs of the last run as numpy views; `UnsupportedError` for one on a device, or that is no tensor."""
-        return {name: one.numpy() if isinstance(one, Value) else one for name, one in self._views().items()}
+        arrays = {}
+        for name, one in self._views().items():
+            try:
+                arrays[name] = one.numpy() if isinstance(one, Value) else one
+            except UnsupportedError as error:
+                raise status.about(f"output {name!r}", error) from error
+        return arrays
 
 
 set_builtin(IoBinding, "run", lib.ZRT_BINDING_RUN, "_bound", "options=None, timeout=None")

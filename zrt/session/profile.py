@@ -104,7 +104,7 @@ class ProfileRow:
 
 
 @public
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Profile:
     """A trace: all its events, ordered by their start.
 
@@ -113,6 +113,10 @@ class Profile:
     """
 
     events: tuple[ProfileEvent, ...]
+
+    def __repr__(self) -> str:
+        # The events of a few runs take megabytes.
+        return f"Profile({len(self.runs)} runs, {len(self.events)} events)"
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Profile:

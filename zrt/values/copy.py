@@ -24,7 +24,7 @@ from zrt.memory.allocators import MemoryInfo
 from zrt.memory.buffers import Buffer
 from zrt.types import ElementType
 from zrt.values.type_info import phrase, type_name
-from zrt.values.value import Value, as_value
+from zrt.values.value import Value, as_value, no_memory
 
 Copyable: TypeAlias = "np.ndarray[Any, Any] | Value | Buffer"
 # A stream and its handle, which keeps it open during a call.
@@ -98,7 +98,7 @@ def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
             raise UnsupportedError(f"{subject}: {phrase(side.kind)} cannot be copied, only tensors can")
         element_type = side.element_type
     else:
-        raise wrong_type(subject, "an array, a Value or a Buffer", side)
+        raise no_memory(subject, "an array, a Value or a Buffer", side)
     if element_type is ElementType.STRING:
         raise UnsupportedError(f"{subject}: strings cannot be copied as bytes")
     return element_type, side.shape

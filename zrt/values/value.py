@@ -445,4 +445,10 @@ def as_value(thing: object, subject: str) -> Value:
         raise status.about(subject, error) from None
     if isinstance(thing, np.ndarray):
         return Value.from_array(thing, subject)
-    raise wrong_type(subject, "an array, a Value or a Buffer", thing)
+    raise no_memory(subject, "an array, a Value or a Buffer", thing)
+
+
+def no_memory(subject: str, wanted: str, thing: object) -> DTypeError:
+    """The error for a thing that is no memory. A tensor of another library's has to become a `Value` first."""
+    error = wrong_type(subject, wanted, thing)
+    return DTypeError(f"{error}; zrt.from_dlpack makes a Value of it") if hasattr(type(thing), "__dlpack__") else error
