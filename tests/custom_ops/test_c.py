@@ -3,7 +3,8 @@
 import ctypes
 import gc
 import weakref
-from collections.abc import Callable
+from collections import UserList
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,19 @@ def test_shape_function_and_user_data(functions: ctypes.CDLL) -> None:
 
 def test_shaped_like(functions: ctypes.CDLL) -> None:
     op = in_c((F, F), (F,), function=CFunction(functions.shift, shaped_like=[1]))
+    session = load("(float[n] x, float[m] y) => (float[m] z) { z = test.ops.Op(x, y) }", op)
+    assert session.run([X, X[:2]])[0].shape == (2,)
+
+
+class Fading(UserList[int]):
+    """It is empty when it is read for the second time."""
+
+    def __iter__(self) -> Iterator[int]:
+        yield from (self.pop() for _ in range(len(self)))
+
+
+def test_shaped_like_is_read_once(functions: ctypes.CDLL) -> None:
+    op = in_c((F, F), (F,), function=CFunction(functions.shift, shaped_like=Fading([1])))
     session = load("(float[n] x, float[m] y) => (float[m] z) { z = test.ops.Op(x, y) }", op)
     assert session.run([X, X[:2]])[0].shape == (2,)
 

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ import pytest
 import zrt
 from tests.custom_ops.support import ONE, TWO, Add, Op, X, build, load, options
 from tests.support.together import in_threads
+from zrt._native import lib
 from zrt.custom_ops import CustomOp, KernelContext, KernelInfo
+from zrt.custom_ops import context as module
 from zrt.errors import (
     AllocationError,
     ArgumentError,
@@ -88,6 +92,11 @@ def test_inputs_are_read_only_views() -> None:
 )
 def test_wrong_call_raises(call: Callable[[KernelContext], Any], error: type[Exception]) -> None:
     assert type(failing(call)) is error
+
+
+def test_member_of_an_enum_is_an_index() -> None:
+    ports = IntEnum("ports", ["X"], start=0)
+    assert np.array_equal(within(lambda context: context.output(ports.X, (4,)).copy()), X)
 
 
 def test_missing_output_raises() -> None:
@@ -306,6 +315,32 @@ def test_parallel_for_raises_the_first_exception() -> None:
         context.parallel_for(turn, 50)
 
     assert isinstance(failing(work), KeyError)
+
+
+def test_no_turn_calls_python_after_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of many turns ends soon after an exception, or Ctrl-C."""
+    turns = []
+    turn = module._Job.turn
+
+    def counted(job: Any, index: int) -> None:
+        turns.append(index)
+        turn(job, index)
+
+    monkeypatch.setattr(module._Job, "turn", counted)
+    assert isinstance(failing(lambda context: context.parallel_for(lambda index: 1 / index, 50)), ZeroDivisionError)
+    assert turns == [0]
+
+
+def test_parallel_for_has_no_empty_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = []
+
+    def loop(*arguments: Any) -> Any:
+        batches.append(arguments[3])
+        return lib.zrt_parallel_for(*arguments)
+
+    monkeypatch.setattr(module, "lib", SimpleNamespace(zrt_parallel_for=loop))
+    within(lambda context: context.parallel_for(lambda index: None, 3, 2**31 - 1))
+    assert batches == [3]
 
 
 def test_compute_may_run_sessions() -> None:

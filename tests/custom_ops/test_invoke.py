@@ -2,7 +2,7 @@
 
 import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -163,6 +163,66 @@ def test_invalid_operators_are_refused() -> None:
     assert "version" in refused(standard("Relu", [F], [F], version=0))
     assert "name" in refused(standard(5, [F], [F]))
     assert "Error" in refused(standard("Relu", [F], [F], types={"Q": F}))
+    assert "Relu, types: 'no' is not a dtype" in refused(standard("Relu", [F], [F], types={"T": "no"}))
+    assert "Relu, outputs: 'no' is not a dtype" in refused(standard("Relu", [F], ["no"]))
+
+
+@pytest.mark.parametrize(("name", "version"), [("Identity", 1), ("Identity", 21), ("Dropout", 7)])
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_kernels_that_need_a_frame_are_refused(name: str, version: int, domain: str) -> None:
+    """A call of them would end the process."""
+    types = {"V" if version > 13 else "T": F}
+
+    def make(info: KernelInfo) -> Standard:
+        return Standard(info, name, [F], [F], version=version, types=types, domain=domain)
+
+    assert f"UnsupportedError: {name}: its kernel works in a model only" in refused(make)
+
+
+def test_dropout_of_later_versions_is_another_kernel() -> None:
+    def make(info: KernelInfo) -> Standard:
+        return Standard(info, "Dropout", [F], [F], version=13, types={"T": F, "T1": F, "T2": "bool"})
+
+    def work(context: KernelContext, op: Standard) -> Any:
+        out = np.empty(4, np.float32)
+        op.invoke(context, [X], [out])
+        return out
+
+    assert np.array_equal(call(make, work), X)
+
+
+class Changing(Mapping[str, str]):
+    """Each way to read it gives something else."""
+
+    def __getitem__(self, key: str) -> str:
+        return F
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["T"])
+
+    def __len__(self) -> int:
+        return 1
+
+    def values(self) -> Any:
+        return ["no"]
+
+
+def test_types_are_read_once() -> None:
+    def make(info: KernelInfo) -> Standard:
+        return Standard(info, "Relu", [F], [F], version=14, types=Changing())
+
+    call(make, lambda *_: None)
+
+
+def test_texts_are_read_once() -> None:
+    """The length in bytes is that of the text that ONNX Runtime gets."""
+
+    class Text(str):
+        def encode(self, *_: Any) -> bytes:
+            raise AssertionError
+
+    attribute = Attr.of(Text("a"), [Text("b")])
+    assert [type(each) for each in (attribute.name, *attribute.values)] == [str, str]
 
 
 def test_invalid_arguments_of_invoke_are_refused() -> None:

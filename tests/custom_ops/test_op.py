@@ -1,6 +1,7 @@
 """Declarations of custom operators: types, ports, attributes, versions, shared memory."""
 
 import re
+from collections import UserDict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,8 @@ import zrt
 from tests.custom_ops.support import DOMAIN, ONE, TWO, Add, Op, X, build, caused_by, load, one_node, options
 from zrt.custom_ops import Attribute, CustomOp, Input, KernelContext, KernelInfo, Output, ShapeContext
 from zrt.custom_ops.declare import kind_name
-from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error, OutOfRangeError
+from zrt.custom_ops.description import Description
+from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error, OutOfRangeError, ProviderError
 from zrt.types import ElementType
 
 TYPES = [kind for kind in ElementType if not kind.refused and kind is not ElementType.STRING]
@@ -212,6 +214,20 @@ class Column(CustomOp):
         self.shared.append(np.shares_memory(x, y))
 
 
+class Changing(UserDict[int, int]):
+    """Its items are not those of its keys."""
+
+    def items(self) -> Any:
+        return {0: 0}.items()
+
+
+@pytest.mark.parametrize("pairs", ["inplace", "aliases"])
+def test_pairs_are_those_that_were_checked(pairs: str) -> None:
+    description = Description(type("Odd", (Op,), {pairs: Changing({7: 7})})())
+    found = getattr(description.handle.pointer, pairs)
+    assert (found.count, found.inputs[0], found.outputs[0]) == (1, 0, 0)
+
+
 def test_aliases() -> None:
     """An aliased output shares its input's memory within a graph; as an output of the model it is a copy."""
     op = Column()
@@ -392,6 +408,8 @@ def test_invalid_declarations_are_refused() -> None:
             zrt.CustomOpDomain("d", [type("Bad", (Op,), {"name": "Bad", **attributes})()])
 
     refuse(DTypeError, "inputs: expected a list, got str", inputs="float32")
+    refuse(DTypeError, "operator 'Bad', input 0: 'no' is not a dtype", inputs=("no",))
+    refuse(ProviderError, "operator 'Bad': provider 'no'", provider="no")
     refuse(ArgumentError, "only the last one", inputs=(Input(variadic=True), np.float32))
     refuse(ArgumentError, "optional or variadic", inputs=(Input(variadic=True, optional=True),))
     refuse(ArgumentError, "one declared type", outputs=(np.float64,), aliases={0: 0})

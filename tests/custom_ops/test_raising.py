@@ -1,7 +1,9 @@
 """Exceptions of custom operators, which pass through ONNX Runtime to the caller."""
 
 import random
+import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +15,7 @@ from tests.custom_ops.support import ONE, Op, X, caused_by, load
 from tests.robustness.conftest import Child
 from tests.support.together import in_threads
 from zrt._native import callback_errors
-from zrt.custom_ops import KernelContext, KernelInfo, ShapeContext
+from zrt.custom_ops import KernelContext, KernelInfo, ShapeContext, callbacks, info
 from zrt.errors import CallbackError
 
 
@@ -251,6 +253,31 @@ def test_interrupts_at_any_moment(child: Child) -> None:
     """Ctrl-C anywhere in a compute: KeyboardInterrupt out of the run, nothing printed, and the next run is right."""
     process = child.start("interrupts.py")
     child.finish(process)
+
+
+def test_interrupt_while_a_session_is_released(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C there is neither lost nor printed, and the standard operators are released all the same."""
+    ended: list[int] = []
+
+    def interrupted(standards: Any) -> None:
+        ended.append(len(ended))
+        if len(ended) == 1:
+            signal.raise_signal(signal.SIGINT)
+        info.end_standards(standards)
+
+    def release() -> None:
+        session.close()
+        # Python looks for signals at its next call.
+        time.sleep(0)
+
+    session = load(ONE, Op())
+    monkeypatch.setattr(callbacks, "end_standards", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        release()
+    assert ended == [0, 1]
+    assert capfd.readouterr().err == ""
 
 
 class LateError(ValueError):

@@ -3,6 +3,7 @@
 import gc
 import json
 import logging
+import signal
 import threading
 import time
 import weakref
@@ -393,6 +394,13 @@ class TestCapsules:
             fail(session)
             assert recorder.capsules == ()
         assert "a capsule is lost" in caplog.text
+
+    def test_interrupt_while_one_is_written_comes_out(
+        self, session: zrt.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module.Capsules, "write", lambda *_: signal.raise_signal(signal.SIGINT))
+        with session.record(capsules=tmp_path / "capsules"), pytest.raises(KeyboardInterrupt):
+            session.run(BAD)
 
     def test_other_model_is_a_difference(self, session: zrt.Session, tmp_path: Path) -> None:
         with session.record(capsules=tmp_path / "capsules", feeds=True) as recorder:

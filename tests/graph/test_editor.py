@@ -64,6 +64,16 @@ def test_engine_reports_every_reason_against_the_editor() -> None:
         assert any(words in reason for reason in engine.reasons), words
 
 
+def test_editor_is_not_used_without_an_opset_of_onnx() -> None:
+    node = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=0.5)
+    values = [helper.make_tensor_value_info(name, 1, ["n"]) for name in "xy"]
+    graph = helper.make_graph([node], "g", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8)
+    built = zrt.Graph.from_onnx(model)
+    assert built.engine.reasons == ("the model imports no opset of ONNX's own domain",)
+    assert built.session(QUIET).run([np.float32([0, 1])])[0].tolist() == [0, 1]
+
+
 def test_editor_is_not_used_with_options_that_it_ignores(tmp_path: Any) -> None:
     graph = graph_of(("n",))
     written = tmp_path / "optimized.onnx"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import weakref
 from types import TracebackType
@@ -101,21 +100,23 @@ def zrt_python_compute(kernel: Any, pointer: Any, tensors: Any, inputs: int, out
         return code
 
 
-def _stray_end(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
-    # A destructor cannot raise: send the interrupt to the main thread again.
-    if isinstance(error, KeyboardInterrupt):
-        _thread.interrupt_main()
-    end_standards(ffi.from_handle(trace.tb_frame.f_locals["kernel"]).standards)
-    return 1
-
-
-@callback(_stray_end)
-def zrt_python_destroy(kernel: Any) -> int:
+def _end(kernel: Any) -> None:
     link = ffi.from_handle(kernel)
     end_standards(link.standards)
     instance = link.kernel()
     if instance is not None:
         instance.home.discard(instance)
+
+
+def _stray_end(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
+    _end(trace.tb_frame.f_locals["kernel"])
+    # A destructor cannot raise: C interrupts the main thread again, which would raise at once in here.
+    return int(isinstance(error, KeyboardInterrupt))
+
+
+@callback(_stray_end)
+def zrt_python_destroy(kernel: Any) -> int:
+    _end(kernel)
     return 0
 
 

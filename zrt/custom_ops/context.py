@@ -145,7 +145,11 @@ class KernelContext(CallScoped):
         """
         pointer = self._opened()
         if type(index) is not int or not 0 <= index < self._output_count:
-            if integer(index, "output") < len(self.info.output_names):
+            # An enum's member is an int of another type.
+            index = int(integer(index, "output"))
+            if index < self._output_count:
+                return self.output(index, shape)
+            if index < len(self.info.output_names):
                 # The last outputs that the node leaves out, which ORT does not count.
                 return None
             raise OutOfRangeError(f"the node has no output {index}: there are {len(self.info.output_names)}")
@@ -253,7 +257,8 @@ class KernelContext(CallScoped):
         job = _Job(function, self._threads)
         python = job.handle()
         turns, parts = integer(count, "count", 0, 2**63 - 1), integer(batches, "batches", 0, 2**31 - 1)
-        code = lib.zrt_parallel_for(api(), pointer, turns, parts, python)
+        # ORT takes seconds to pass over the empty parts of two billion.
+        code = lib.zrt_parallel_for(api(), pointer, turns, min(turns, parts), python)
         if job.raised is not None:
             raise job.raised
         status.check(code)
@@ -342,5 +347,6 @@ class _Job(Carrier):
 
 @callback()
 def zrt_python_turn(python: Any, index: int) -> int:
-    ffi.from_handle(python).turn(index)
-    return 0
+    job = ffi.from_handle(python)
+    job.turn(index)
+    return int(job.raised is not None)

@@ -10,6 +10,7 @@ import numpy as np
 
 from zrt._common.arguments import boolean, choose, integer, shown
 from zrt._common.public import public_in
+from zrt._native import status
 from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.types import ElementType, MemType
 
@@ -36,7 +37,8 @@ class Port:
         """The declared element type; UNDEFINED where every type is accepted."""
         if self.dtype is None:
             return ElementType.UNDEFINED
-        element_type = ElementType.of(self.dtype)
+        with status.named(subject):
+            element_type = ElementType.of(self.dtype)
         if element_type.refused:
             raise UnsupportedError(f"{subject}: {element_type.name}: {element_type.refused}")
         return element_type

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zrt._common.arguments import boolean, choose, integer, text, wrong_type
-from zrt._native import ffi, lib
+from zrt._native import ffi, lib, status
 from zrt._native.cdata import address_of, new_array, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -44,7 +44,8 @@ class Description:
             raise ArgumentError(f"{subject} has no outputs")
         first = integer(op.since_version, f"{subject}.since_version", 1)
         last = integer(op.end_version, f"{subject}.end_version", first)
-        provider = full_name(op.provider)
+        with status.named(subject):
+            provider = full_name(op.provider)
         self.on_device: bool = provider != "CPUExecutionProvider"
         self.infers: bool = kind.infer_shapes is not CustomOp.infer_shapes
         _check_types(inputs, outputs, self.infers, subject)
@@ -108,15 +109,17 @@ class Description:
         if function.shape is not None:
             pointer.shape = ffi.cast("zrt_shape", _address(function.shape, f"{subject}.function.shape"))
             return
-        like = [0] * outputs if function.shaped_like is None else function.shaped_like
-        if isinstance(like, str) or not isinstance(like, Sequence):
-            raise wrong_type(f"{subject}.function.shaped_like", "a list of inputs", like)
+        given = [0] * outputs if function.shaped_like is None else function.shaped_like
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise wrong_type(f"{subject}.function.shaped_like", "a list of inputs", given)
+        # Read once: C gets what is checked here.
+        like = list(given)
         if len(like) != outputs:
             raise ArgumentError(f"{subject}.function.shaped_like: {outputs} outputs, {len(like)} inputs are named")
         for each in like:
             if integer(each, f"{subject}.function.shaped_like") >= inputs:
                 raise ArgumentError(f"{subject}.function.shaped_like: there is no input {each}")
-        pointer.shaped_like = keep(new_array("size_t", list(like)))
+        pointer.shaped_like = keep(new_array("size_t", like))
 
 
 def _attributes(declared: Any, subject: str) -> dict[str, Attribute]:
@@ -171,10 +174,12 @@ def _port(port: Port, subject: str) -> tuple[int, int, int]:
     return creation_code(element_type) if element_type else 0, characteristic, int(memory)
 
 
-def _pairs(pairs: Any, inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> dict[int, int]:
+def _pairs(given: Any, inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> dict[int, int]:
     """Checks pairs that share memory: ORT compares only their element counts, not the sizes of their elements."""
-    if not isinstance(pairs, Mapping):
-        raise wrong_type(subject, "a dict of inputs to outputs", pairs)
+    if not isinstance(given, Mapping):
+        raise wrong_type(subject, "a dict of inputs to outputs", given)
+    # Read once: C gets what is checked here.
+    pairs = dict(given.items())
     for source, target in pairs.items():
         for number, ports, what in ((source, inputs, "input"), (target, outputs, "output")):
             if integer(number, subject) >= len(ports):
@@ -184,7 +189,7 @@ def _pairs(pairs: Any, inputs: list[Port], outputs: list[Port], infers: bool, su
             raise ArgumentError(f"{subject}: input {source} and output {target} must be of one declared type")
     if len(set(pairs.values())) < len(pairs):
         raise ArgumentError(f"{subject}: an output shares the memory of one input, not of several")
-    return dict(pairs)
+    return pairs
 
 
 def _address(address: Any, subject: str, least: int = 1) -> int:

@@ -34,6 +34,10 @@ from zrt.values.value import Value, as_value
 # Added to an operator's inputs to find out whether it is variadic: no other operator accepts so many more.
 MANY = 64
 
+# The operators that copy their input by a kernel that asks the frame of a session for the input's type: without a
+# session it ends the process. Each with the first version that has another kernel.
+FRAMED = {"Identity": 1 << 31, "Dropout": 12}
+
 # The number of combinations of input shapes whose output shapes an `Op` caches.
 SHAPES_KEPT = 256
 
@@ -53,7 +57,8 @@ class Op(Owner):
 
     ONNX Runtime does not check such a kernel as it checks a model's nodes, so zrt loads a model of this one node
     first. `UnsupportedError` is raised for variadic operators (Concat, Sum), whose kernel would see only the first
-    input, and at `invoke` for operators whose output shape depends on the content of the inputs (Reshape, NonZero).
+    input, for Identity and Dropout before opset 12, and at `invoke` for operators whose output shape depends on the
+    content of the inputs (Reshape, NonZero).
 
     An `Op` belongs to the kernel that it was made for, and is released with it.
     """
@@ -93,9 +98,10 @@ class Op(Owner):
         self._attributes = [Attr.of(key, value) for key, value in (attributes or {}).items()]
         self._info = info
         self._inferred: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
-        names = [text(each, "types") for each in types]
         # ONNX Runtime reads ONNX's numbers here, as in a model, not its own.
-        kinds = [ElementType.of(each).onnx_code for each in types.values()]
+        with status.named(f"{name}, types"):
+            pairs = [(text(each, "a name"), ElementType.of(kind).onnx_code) for each, kind in types.items()]
+        names, kinds = [each for each, _ in pairs], [kind for _, kind in pairs]
         where = text(domain, "domain")
         self._check()
         handles = [attribute.handle() for attribute in self._attributes]
@@ -132,6 +138,8 @@ class Op(Owner):
         return one_node.one_node(self.name, self._domain, self._version, inputs, outputs, attributes)
 
     def _check(self) -> None:
+        if self._version < FRAMED.get(self.name, 0) and self._domain in ("", "ai.onnx"):
+            raise UnsupportedError(f"{self.name}: its kernel works in a model only; copy the input into the output")
         try:
             Session(self._model(None), _QUIET)
         except NotImplementedByOrtError:
@@ -204,7 +212,8 @@ class Op(Owner):
 def _types(types: Any, subject: str) -> tuple[ElementType | None, ...]:
     if isinstance(types, str) or not isinstance(types, Sequence):
         raise wrong_type(subject, "a list of element types", types)
-    return tuple(None if each is None else ElementType.of(each) for each in types)
+    with status.named(subject):
+        return tuple(None if each is None else ElementType.of(each) for each in types)
 
 
 def _written(outputs: tuple[ElementType | None, ...], subject: str) -> int:

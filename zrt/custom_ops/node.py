@@ -29,7 +29,8 @@ class Attr(NamedTuple):
     def of(cls, name: str, value: Any) -> Attr:
         """An attribute, whose kind follows from the value."""
         subject = f"attribute {name!r}"
-        text(name, subject)
+        # A subclass of str may override `encode`.
+        name = text(name, subject).decode()
         is_list = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
         items: list[Any] = list(value) if is_list else [value]
         if items and all(isinstance(item, (bool, int, np.integer)) for item in items):
@@ -42,9 +43,7 @@ class Attr(NamedTuple):
                 raise ArgumentError(f"{subject}: {error}") from None
             return cls(name, lib.ORT_OP_ATTR_FLOAT, floats, is_list)
         if items and all(isinstance(item, str) for item in items):
-            for item in items:
-                text(item, subject)
-            return cls(name, lib.ORT_OP_ATTR_STRING, items, is_list)
+            return cls(name, lib.ORT_OP_ATTR_STRING, [text(item, subject).decode() for item in items], is_list)
         raise UnsupportedError(f"{subject}: an int, a float, a str or a list of one of them, not {shown(value)}")
 
     def handle(self) -> Handle:

@@ -99,7 +99,8 @@ class ShapeContext(CallScoped):
             # ORT does not check the index and would write past the end of its list of outputs.
             raise OutOfRangeError(f"{self.op_type}: only its first {self._certain} outputs are in every node")
         table = api()
-        kind = ElementType.of(dtype)
+        with status.named(f"output {index}"):
+            kind = ElementType.of(dtype)
         if kind.refused:
             raise UnsupportedError(f"output {index}: {kind.name}: {kind.refused}")
         info = Handle.make(

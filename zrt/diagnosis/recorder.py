@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import logging
 import os
 import threading
@@ -187,12 +186,12 @@ def _note(capsules: Capsules, noted: Any) -> None:
     capsules.write(run, earlier, reason, error, values)
 
 
-def _lost(kind: type[BaseException], error: BaseException, trace: TracebackType) -> None:
-    """A capsule that cannot be written: the run itself goes on. An interrupt is that of the main thread."""
+def _lost(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
+    """A capsule that cannot be written: the run itself goes on. C interrupts the main thread again where this is 1."""
     if isinstance(error, KeyboardInterrupt):
-        _thread.interrupt_main()
-        return
+        return 1
     logger.warning("a capsule is lost: %s", callback_errors.describe(error))
+    return 0
 
 
 @callback(_lost)

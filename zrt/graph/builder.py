@@ -571,9 +571,11 @@ class Graph:
             raise wrong_type(f"{subject}: outputs", "a number, a name or names", outputs)
         if schema is not None:
             schemas.check_outputs(schema, len(names))
+        seen: set[str] = set()
         for name in names:
-            if names.count(name) > 1:
+            if name in seen:
                 raise ArgumentError(f"{subject}: output {name!r} is named twice")
+            seen.add(name)
         return names, single
 
     def _info(self, infos: Any, name: str, kind: GraphType | None) -> None:

@@ -41,7 +41,7 @@ class Engine:
         """The engine for a model with these options."""
         graph = model.graph
         values = (*graph.input, *graph.output)
-        reasons = [*refusals(model, graph.node, graph.initializer, values), *_whole(graph)]
+        reasons = [*refusals(model, graph.node, graph.initializer, values), *_whole(model)]
         if options is not None:
             reasons.extend(weights_given(options))
             if options.optimized_model_filepath is not None:
@@ -69,12 +69,15 @@ class Engine:
         raise UnsupportedError(f"ONNX Runtime's model editor does not support this: {'; '.join(self.reasons)}")
 
 
-def _whole(graph: Any) -> Iterable[str]:
-    """The further parts that the editor would lose when it gets the whole model."""
+def _whole(model: Any) -> Iterable[str]:
+    """The further parts that the editor would lose or refuse when it gets the whole model."""
+    graph = model.graph
     if graph.sparse_initializer:
         yield "the graph has sparse initializers"
     if graph.value_info:
         yield "the graph declares types of intermediate values"
+    if not any(entry.domain in ("", "ai.onnx") for entry in model.opset_import):
+        yield "the model imports no opset of ONNX's own domain"
     for domain in sorted({node.domain for node in graph.node} - BUILT_IN):
         yield f"domain {domain!r} may have custom operators, which a session of the editor's model does not find"
 

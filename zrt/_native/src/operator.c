@@ -95,8 +95,11 @@ static OrtStatusPtr create_kernel(const OrtCustomOp *table, const OrtApi *api, c
 static void destroy_kernel(void *data) {
     zrt_kernel *kernel = data;
     if (kernel->kept != NULL) {
+        int interrupted = 0;
         if (!has_ended())
-            IN_PYTHON(zrt_python_destroy(kernel->python));
+            IN_PYTHON(interrupted = zrt_python_destroy(kernel->python));
+        if (interrupted)
+            PyErr_SetInterrupt();
         zrt_handle_unref(kernel->kept);
     }
     free(kernel);
@@ -321,14 +324,25 @@ void zrt_standard_free(void *data) {
     free(data);
 }
 
-static void turn(void *job, size_t index) {
-    int mark = zrt_budget_mark(1);
-    if (!has_ended())
-        IN_PYTHON(zrt_python_turn(job, index));
+/* A parallel loop; after an exception its further turns are not worth a call of Python. */
+typedef struct loop {
+    void *job;
+    int failed;
+} loop;
+
+static void turn(void *data, size_t index) {
+    loop *this = data;
+    if (__atomic_load_n(&this->failed, __ATOMIC_RELAXED) || has_ended())
+        return;
+    int mark = zrt_budget_mark(1), failed = 1;
+    IN_PYTHON(failed = zrt_python_turn(this->job, index));
+    if (failed)
+        __atomic_store_n(&this->failed, 1, __ATOMIC_RELAXED);
     zrt_budget_mark(mark);
 }
 
 OrtStatus *zrt_parallel_for(
     const OrtApi *api, const OrtKernelContext *context, size_t count, size_t batches, void *job) {
-    return api->KernelContext_ParallelFor(context, turn, count, batches, job);
+    loop this = {job, 0};
+    return api->KernelContext_ParallelFor(context, turn, count, batches, &this);
 }

@@ -46,7 +46,7 @@ static void (*clear_below)(OrtIoBinding *);
 static void (*release_below)(OrtIoBinding *);
 static const OrtApi *below;
 
-/* A Python function. */
+/* A Python function. It returns 1 for an interrupt. */
 extern int zrt_run_noted(size_t key, const zrt_noted_run *noted);
 
 static zrt_recorder *recorder_of(const OrtSession *session) {
@@ -144,7 +144,8 @@ static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const Or
     if (status == NULL && !slow)
         return;
     zrt_noted_run noted = {recorder, &run, status, count, names, inputs, median};
-    zrt_run_noted(wanted->key, &noted);
+    if (zrt_run_noted(wanted->key, &noted) != 0)
+        PyErr_SetInterrupt();
 }
 
 /* Keeps a run that has ended, if its session is recorded. */
