@@ -63,3 +63,15 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 def missing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Makes a package look as if it were not installed."""
     return lambda package: monkeypatch.setitem(sys.modules, package, None)
+
+
+@pytest.fixture
+def score(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
+    """Runs ``zrt score``: its exit status, and its document or complaint."""
+
+    def run(*arguments: object) -> tuple[int, Any]:
+        status = main(["score", *map(str, arguments), "--json"])
+        out, err = capsys.readouterr()
+        return status, json.loads(out) if out else err
+
+    return run

@@ -1,6 +1,5 @@
 """``zrt score``: data sets of each format through models, bad rows, interrupted runs."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -37,18 +36,6 @@ def model(tmp_path: Path) -> Path:
 def table(x: Any = None, **more: Any) -> Any:
     rows = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3) if x is None else x
     return pa.table({"x": rows, "k": K[: len(rows)], "id": [f"row {k}" for k in K[: len(rows)]], **more})
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs the command: its exit status, and its document or complaint."""
-
-    def score(*arguments: object) -> Any:
-        status = main(["score", *map(str, arguments), "--json"])
-        out, err = capsys.readouterr()
-        return status, json.loads(out) if out else err
-
-    return score
 
 
 def check(y: Any, n: Any) -> None:
@@ -88,136 +75,137 @@ CSV = ("--input", "x0=x", "--input", "x1=x", "--input", "x2=x")
 class TestFormats:
     @pytest.mark.parametrize("source", ["parquet", "arrow", "csv", "npz"])
     @pytest.mark.parametrize("target", ["parquet", "arrow", "csv", "npz"])
-    def test_each_format_to_each(self, model, tmp_path, source, target, run):
+    def test_each_format_to_each(self, model, tmp_path, source, target, score):
         data, results = write(source, tmp_path), tmp_path / f"results.{target}"
-        status, report = run(model, data, results, *(CSV if source == "csv" else ()))
+        status, report = score(model, data, results, *(CSV if source == "csv" else ()))
         assert (status, report["rows"], report["bad_rows"]) == (0, ROWS, 0)
         check(*read(results))
         assert not (tmp_path / f"{results.name}.parts").exists()
 
-    def test_npy(self, tmp_path, run):
+    def test_npy(self, tmp_path, score):
         (tmp_path / "sums.onnx").write_bytes(models.sums())
         np.save(tmp_path / "x.npy", X)
-        assert run(tmp_path / "sums.onnx", tmp_path / "x.npy", tmp_path / "s.npy")[0] == 0
+        assert score(tmp_path / "sums.onnx", tmp_path / "x.npy", tmp_path / "s.npy")[0] == 0
         np.testing.assert_allclose(np.load(tmp_path / "s.npy"), X.sum(axis=1), rtol=1e-5)
 
-    def test_folders(self, model, tmp_path, run):
+    def test_folders(self, model, tmp_path, score):
         (tmp_path / "data").mkdir()
         for index in range(4):
             parquet.write_table(table().slice(index * 250, 250), tmp_path / "data" / f"{index}.parquet")
-        assert run(model, tmp_path / "data", tmp_path / "out")[0] == 0
+        assert score(model, tmp_path / "data", tmp_path / "out")[0] == 0
         found = datasets.dataset(tmp_path / "out", format="parquet").to_table()
         check(found["y"].to_pylist(), found["n"])
 
-    def test_texts(self, tmp_path, run):
+    def test_texts(self, tmp_path, score):
         (tmp_path / "texts.onnx").write_bytes(models.texts())
         parquet.write_table(pa.table({"s": ["a", "bé", ""] * 100}), tmp_path / "s.parquet")
-        status, _ = run(tmp_path / "texts.onnx", tmp_path / "s.parquet", tmp_path / "t.parquet")
+        status, _ = score(tmp_path / "texts.onnx", tmp_path / "s.parquet", tmp_path / "t.parquet")
         assert status == 0
         assert parquet.read_table(tmp_path / "t.parquet")["t"].to_pylist() == ["a", "bé", ""] * 100
 
     @pytest.mark.parametrize("target", ["parquet", "csv", "npz"])
-    def test_bfloat16_is_written_as_float32(self, build, tmp_path, target, run):
+    def test_bfloat16_is_written_as_float32(self, build, tmp_path, target, score):
         model = build("(bfloat16[n] n) => (bfloat16[n] y) { y = Identity(n) }")
         (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
         np.savez(tmp_path / "data.npz", n=np.array([1.5, -2], np.float32))
         results = tmp_path / f"results.{target}"
-        assert run(tmp_path / "model.onnx", tmp_path / "data.npz", results)[0] == 0
+        assert score(tmp_path / "model.onnx", tmp_path / "data.npz", results)[0] == 0
         if target == "npz":
             column = np.load(results)["y"]
             assert (column.dtype, column.tolist()) == (np.float32, [1.5, -2])
         else:
             assert datasets.dataset(results, format=target).to_table()["y"].to_pylist() == [1.5, -2]
 
-    def test_kept_columns(self, model, tmp_path, run):
+    def test_kept_columns(self, model, tmp_path, score):
         results = tmp_path / "results.parquet"
-        run(model, write("parquet", tmp_path), results, "--keep", "id")
+        score(model, write("parquet", tmp_path), results, "--keep", "id")
         table = parquet.read_table(results)
         assert table.column_names == ["id", "y", "n"]
         assert table["id"].to_pylist() == [f"row {k}" for k in K]
 
-    def test_kept_numbers_of_a_csv_stay_numbers(self, model, tmp_path, run):
+    def test_kept_numbers_of_a_csv_stay_numbers(self, model, tmp_path, score):
         (tmp_path / "data.csv").write_text("x0,x1,x2,k,id,zip\n1,2,3,4,1,007\n1,2,3,5,,010\n1,2,3,6,3,100\n")
         for target in ("results.parquet", "results.csv"):
-            run(model, tmp_path / "data.csv", tmp_path / target, *CSV, "--keep", "id", "--keep", "zip")
+            score(model, tmp_path / "data.csv", tmp_path / target, *CSV, "--keep", "id", "--keep", "zip")
         table = parquet.read_table(tmp_path / "results.parquet")
         assert (str(table["id"].type), table["id"].to_pylist()) == ("int64", [1, None, 3])
         assert table["zip"].to_pylist() == ["007", "010", "100"]
         first = (tmp_path / "results.csv").read_text().splitlines()[1]
         assert first.startswith('1,"007",')
 
-    def test_words_for_no_number_stay_texts_among_texts(self, model, tmp_path, run):
+    def test_words_for_no_number_stay_texts_among_texts(self, model, tmp_path, score):
         """NA is a country."""
         lines = ["x0,x1,x2,k,country,size", "1,2,3,4,NA,NA", '1,2,3,5,"",7', "1,2,3,6,null,null", "1,NA,3,7,DE,9"]
         (tmp_path / "data.csv").write_text("\n".join(lines))
         results = tmp_path / "results.parquet"
-        status, report = run(model, tmp_path / "data.csv", results, *CSV, "--keep", "country", "--keep", "size")
+        status, report = score(model, tmp_path / "data.csv", results, *CSV, "--keep", "country", "--keep", "size")
         assert (status, report["bad"]) == (1, [{"row": 3, "reason": "column 'x1': it is null"}])
         table = parquet.read_table(results)
         assert table["country"].to_pylist() == ["NA", "", "null"]
         assert (str(table["size"].type), table["size"].to_pylist()) == ("int64", [None, 7, None])
         (tmp_path / "texts.onnx").write_bytes(models.texts())
         assert (
-            run(tmp_path / "texts.onnx", tmp_path / "data.csv", results, "--input", "country=s", "--overwrite")[0] == 0
+            score(tmp_path / "texts.onnx", tmp_path / "data.csv", results, "--input", "country=s", "--overwrite")[0]
+            == 0
         )
         assert parquet.read_table(results)["t"].to_pylist() == ["NA", "", "null", "DE"]
 
-    def test_kept_texts_of_several_lines(self, model, tmp_path, run):
+    def test_kept_texts_of_several_lines(self, model, tmp_path, score):
         """pyarrow reads a file in blocks of 1 MiB, which may begin within a text."""
         texts = [f"{'line' * 10}\n" * 5 + str(k) for k in range(10_000)]
         rows = {f"x{i}": np.ones(10_000) for i in range(3)} | {"k": np.arange(10_000), "id": texts}
         pyarrow.csv.write_csv(pa.table(rows), tmp_path / "data.csv")
         assert (tmp_path / "data.csv").stat().st_size > 2 << 20
         results = tmp_path / "results.parquet"
-        status, report = run(model, tmp_path / "data.csv", results, *CSV, "--keep", "id")
+        status, report = score(model, tmp_path / "data.csv", results, *CSV, "--keep", "id")
         assert (status, report["rows"]) == (0, 10_000), report
         assert parquet.read_table(results)["id"].to_pylist() == texts
 
-    def test_name_of_several_lines(self, model, tmp_path, monkeypatch, run):
+    def test_name_of_several_lines(self, model, tmp_path, monkeypatch, score):
         """It stands at the head of each part."""
         monkeypatch.setattr(parts, "PART_BYTES", 1000)
         name = 'i "d"\n2'
         parquet.write_table(table(**{name: K}), tmp_path / "data.parquet")
-        assert run(model, tmp_path / "data.parquet", tmp_path / "results.csv", "--keep", name)[0] == 0
+        assert score(model, tmp_path / "data.parquet", tmp_path / "results.csv", "--keep", name)[0] == 0
         parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
         assert pyarrow.csv.read_csv(tmp_path / "results.csv", parse_options=parse)[name].to_pylist() == K.tolist()
 
-    def test_kept_texts_count_for_the_size_of_a_part(self, model, tmp_path, monkeypatch, run):
+    def test_kept_texts_count_for_the_size_of_a_part(self, model, tmp_path, monkeypatch, score):
         monkeypatch.setattr(parts, "PART_BYTES", 1 << 20)
         x = pa.FixedSizeListArray.from_arrays(pa.array(np.tile(X.ravel(), 10)), 3)
         rows = pa.table({"x": x, "k": np.tile(K, 10), "id": ["text" * 200] * 10 * ROWS})
         parquet.write_table(rows, tmp_path / "data.parquet")
-        run(model, tmp_path / "data.parquet", tmp_path / "results", "--keep", "id", "--batch", 64)
+        score(model, tmp_path / "data.parquet", tmp_path / "results", "--keep", "id", "--batch", 64)
         # 8 MB of texts and 0.2 MB of outputs; a chunk of 8,192 rows is cut at the ends of blocks only.
         assert len(list((tmp_path / "results").glob("*.parquet"))) >= 3
 
-    def test_kept_columns_of_numpy(self, model, tmp_path, run):
+    def test_kept_columns_of_numpy(self, model, tmp_path, score):
         np.savez(tmp_path / "data.npz", x=X, k=K, id=K + 7, pair=np.stack([K, K], axis=1))
         results = tmp_path / "results.parquet"
-        status, report = run(model, tmp_path / "data.npz", results, "--keep", "id", "--keep", "pair")
+        status, report = score(model, tmp_path / "data.npz", results, "--keep", "id", "--keep", "pair")
         assert status == 0, report
         table = parquet.read_table(results)
         assert table["id"].to_pylist() == list(range(7, ROWS + 7))
         assert table["pair"].to_pylist()[3] == [3, 3]
 
-    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, build, tmp_path, run):
+    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, build, tmp_path, score):
         """In the order of the file, which is not that of the names."""
         model = build("(float[n, 2, 3] image) => (float[n, 2, 3] y) { y = Identity(image) }")
         (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
         (tmp_path / "data.csv").write_text("p0,p10,p1,other,p3,p4,p2\n0,1,2,9,3,4,5\n")
         arguments = (tmp_path / "model.onnx", tmp_path / "data.csv", tmp_path / "results.parquet")
-        status, report = run(*arguments, "--input", "p*=image")
+        status, report = score(*arguments, "--input", "p*=image")
         assert status == 0, report
         assert parquet.read_table(arguments[2])["y"].to_pylist() == [[[0, 1, 2], [3, 4, 5]]]
-        status, report = run(*arguments, "--overwrite", "--input", "p?=image")
+        status, report = score(*arguments, "--overwrite", "--input", "p?=image")
         assert status == 2
         assert "input 'image' takes rows of shape [2, 3], which 5 columns do not make" in report
-        status, report = run(*arguments, "--overwrite", "--input", "q*=image")
+        status, report = score(*arguments, "--overwrite", "--input", "q*=image")
         assert (status, "no column 'q*'" in report) == (2, True)
 
     @pytest.mark.parametrize("bad", [False, True])
     @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv", "r.npz"])
-    def test_bytes_do_not_tell_where_parts_were_cut(self, tmp_path, target, bad, monkeypatch, run):
+    def test_bytes_do_not_tell_where_parts_were_cut(self, tmp_path, target, bad, monkeypatch, score):
         model = tmp_path / "sums.onnx"
         model.write_bytes(models.sums())
         rows = [None if bad and number % 97 == 5 else row for number, row in enumerate(X.tolist())]
@@ -229,23 +217,23 @@ class TestFormats:
         for cut in (1, 100, 1000, 1 << 20):
             monkeypatch.setattr(parts, "PART_BYTES", cut)
             arguments = (model, tmp_path / "data.parquet", tmp_path / target, "--overwrite", "--skip-bad", *more)
-            assert run(*arguments, "--batch", 10)[0] == 0
+            assert score(*arguments, "--batch", 10)[0] == 0
             made.append((tmp_path / target).read_bytes())
         assert len(set(made)) == 1
 
 
 class TestShapes:
-    def test_rows_of_different_lengths(self, tmp_path, run):
+    def test_rows_of_different_lengths(self, tmp_path, score):
         (tmp_path / "sums.onnx").write_bytes(models.sums())
         rows = [[1.0] * (1 + number // 3 % 4) for number in range(100)]
         parquet.write_table(pa.table({"x": rows}), tmp_path / "x.parquet")
-        assert run(tmp_path / "sums.onnx", tmp_path / "x.parquet", tmp_path / "s.npy")[0] == 0
+        assert score(tmp_path / "sums.onnx", tmp_path / "x.parquet", tmp_path / "s.npy")[0] == 0
         assert np.load(tmp_path / "s.npy").tolist() == [len(row) for row in rows]
 
-    def test_nested_lists_become_tensors(self, model, tmp_path, run):
+    def test_nested_lists_become_tensors(self, model, tmp_path, score):
         results = tmp_path / "results.parquet"
         parquet.write_table(table(pa.array(X.tolist())), tmp_path / "x.parquet")
-        assert run(model, tmp_path / "x.parquet", results)[0] == 0
+        assert score(model, tmp_path / "x.parquet", results)[0] == 0
         check(*read(results))
 
 
@@ -258,9 +246,9 @@ class TestBadRows:
         parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
         return tmp_path / "bad.parquet"
 
-    def test_are_left_out_and_reported(self, model, tmp_path, run):
+    def test_are_left_out_and_reported(self, model, tmp_path, score):
         results = tmp_path / "results.parquet"
-        status, report = run(model, self.data(tmp_path), results, "--keep", "k")
+        status, report = score(model, self.data(tmp_path), results, "--keep", "k")
         assert (status, report["bad_rows"]) == (1, len(BAD))
         assert [one["row"] for one in report["bad"]] == list(BAD)
         assert report["bad"][1]["reason"] == "column 'x': shape [1], not shape [3]"
@@ -269,9 +257,9 @@ class TestBadRows:
         assert table["k"].to_pylist() == good
         np.testing.assert_allclose(table["y"].to_pylist(), Y[good], rtol=1e-5)
 
-    def test_have_nulls(self, model, tmp_path, run):
+    def test_have_nulls(self, model, tmp_path, score):
         results = tmp_path / "results.parquet"
-        status, report = run(model, self.data(tmp_path), results, "--skip-bad", "--keep", "id")
+        status, report = score(model, self.data(tmp_path), results, "--skip-bad", "--keep", "id")
         assert (status, report["bad_rows"]) == (0, len(BAD))
         table = parquet.read_table(results)
         assert table["id"].to_pylist() == [f"row {k}" for k in K]
@@ -281,22 +269,22 @@ class TestBadRows:
         np.testing.assert_allclose(table["y"].take(good).to_pylist(), Y[good], rtol=1e-5)
 
     @pytest.mark.parametrize(("more", "good"), [((), [0, 2, 3]), (("--skip-bad",), [0, 1, 2, 3])])
-    def test_kept_column_of_numpy_has_several_numbers_a_row(self, tmp_path, more, good, run):
+    def test_kept_column_of_numpy_has_several_numbers_a_row(self, tmp_path, more, good, score):
         (tmp_path / "sums.onnx").write_bytes(models.sums())
         x, pairs = np.ones((4, 2)), np.arange(8).reshape(4, 2)
         x[1, 0] = 1e300
         np.savez(tmp_path / "data.npz", x=x, pairs=pairs)
         results = tmp_path / "results.parquet"
-        _, document = run(tmp_path / "sums.onnx", tmp_path / "data.npz", results, "--keep", "pairs", *more)
+        _, document = score(tmp_path / "sums.onnx", tmp_path / "data.npz", results, "--keep", "pairs", *more)
         assert [bad["row"] for bad in document["bad"]] == [1]
         assert parquet.read_table(results)["pairs"].to_pylist() == pairs[good].tolist()
 
-    def test_all_rows_bad(self, model, tmp_path, run):
+    def test_all_rows_bad(self, model, tmp_path, score):
         parquet.write_table(table(pa.nulls(20, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
-        status, report = run(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad")
+        status, report = score(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad")
         assert (status, report["bad_rows"]) == (0, 20)
         assert parquet.read_table(tmp_path / "a.parquet")["y"].to_pylist() == [None] * 20
-        status, report = run(model, tmp_path / "bad.parquet", tmp_path / "b.parquet")
+        status, report = score(model, tmp_path / "bad.parquet", tmp_path / "b.parquet")
         assert (status, report["bad_rows"]) == (1, 20)
         empty = parquet.read_table(tmp_path / "b.parquet")
         assert (empty.num_rows, empty.column_names) == (0, ["y", "n"])
@@ -311,25 +299,25 @@ class TestBadRows:
         ],
         ids=["open size", "texts", "no text"],
     )
-    def test_run_of_bad_rows_alone_has_the_shapes_of_others(self, tmp_path, text, rows, kind, batch, run):
+    def test_run_of_bad_rows_alone_has_the_shapes_of_others(self, tmp_path, text, rows, kind, batch, score):
         (tmp_path / "model.onnx").write_bytes(models.parse(text))
         parquet.write_table(pa.table({"x": pa.array([None, *rows, None], kind)}), tmp_path / "data.parquet")
         arguments = (tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / "results.parquet")
-        status, document = run(*arguments, "--skip-bad", "--batch", batch, "--lanes", 1)
+        status, document = score(*arguments, "--skip-bad", "--batch", batch, "--lanes", 1)
         assert (status, document["bad_rows"]) == (0, 2), document
         assert parquet.read_table(arguments[2])["y"].to_pylist() == [None, *rows, None]
 
-    def test_data_set_without_rows_has_results_without_rows(self, tmp_path, run):
+    def test_data_set_without_rows_has_results_without_rows(self, tmp_path, score):
         (tmp_path / "texts.onnx").write_bytes(models.texts())
         rows = pa.table({"s": pa.array([], pa.string()), "id": pa.array([], pa.int16())})
         parquet.write_table(rows, tmp_path / "data.parquet")
         results = tmp_path / "results.parquet"
-        assert run(tmp_path / "texts.onnx", tmp_path / "data.parquet", results, "--keep", "id")[0] == 0
+        assert score(tmp_path / "texts.onnx", tmp_path / "data.parquet", results, "--keep", "id")[0] == 0
         found = parquet.read_table(results)
         assert (found.num_rows, found.column_names, str(found["id"].type)) == (0, ["id", "t"], "int16")
 
     @pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
-    def test_results_without_rows_have_the_kept_columns(self, model, tmp_path, kind, run):
+    def test_results_without_rows_have_the_kept_columns(self, model, tmp_path, kind, score):
         if kind == "npz":
             np.savez(tmp_path / "data.npz", x=np.full((20, 3), 1e300), k=K[:20], id=K[:20])
         elif kind == "csv":
@@ -338,23 +326,23 @@ class TestBadRows:
             parquet.write_table(table(pa.nulls(20, pa.list_(pa.float32()))), tmp_path / "data.parquet")
         more = CSV if kind == "csv" else ()
         results = tmp_path / "results.parquet"
-        assert run(model, tmp_path / f"data.{kind}", results, "--keep", "id", *more)[0] == 1
+        assert score(model, tmp_path / f"data.{kind}", results, "--keep", "id", *more)[0] == 1
         found = parquet.read_table(results)
         assert (found.num_rows, found.column_names) == (0, ["id", "y", "n"])
         assert str(found["id"].type) == ("string" if kind == "parquet" else "int64")
 
     @pytest.mark.parametrize("place", [0, 64, 100, 936])
-    def test_whole_batches_of_bad_rows_beside_kept_columns(self, model, tmp_path, place, run):
+    def test_whole_batches_of_bad_rows_beside_kept_columns(self, model, tmp_path, place, score):
         rows = [None if place <= number < place + 64 else row for number, row in enumerate(X.tolist())]
         parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "data.parquet")
         results = tmp_path / "results.parquet"
-        assert run(model, tmp_path / "data.parquet", results, "--keep", "id", "--batch", 64)[0] == 1
+        assert score(model, tmp_path / "data.parquet", results, "--keep", "id", "--batch", 64)[0] == 1
         assert parquet.read_table(results)["id"].to_pylist() == [
             f"row {number}" for number, row in enumerate(rows) if row is not None
         ]
 
     @pytest.mark.parametrize("more", [(), ("--skip-bad",)])
-    def test_batches_do_not_depend_on_the_time_that_runs_take(self, tmp_path, monkeypatch, more, run):
+    def test_batches_do_not_depend_on_the_time_that_runs_take(self, tmp_path, monkeypatch, more, score):
         """The results of this model tell which rows were in a batch."""
         model = tmp_path / "model.onnx"
         model.write_bytes(
@@ -376,33 +364,33 @@ class TestBadRows:
         for seconds in (1e-9, 0.001, 0.05, 10):
             monkeypatch.setattr(blocks, "BLOCK_S", seconds)
             arguments = (model, tmp_path / "data.parquet", tmp_path / "results.parquet", "--overwrite", "--batch", 10)
-            run(*arguments, *more)
+            score(*arguments, *more)
             made.append((tmp_path / "results.parquet").read_bytes())
         assert len(set(made)) == 1
 
-    def test_texts_that_are_no_numbers(self, model, tmp_path, run):
+    def test_texts_that_are_no_numbers(self, model, tmp_path, score):
         lines = ["x0,x1,x2,k", "1,2,3,0", "1,two,3,1", "1,,3,2", "1,2,nan,3", "1,2,3,3.5", "4,5,6,5"]
         (tmp_path / "bad.csv").write_text("\n".join(lines))
         results = tmp_path / "results.csv"
-        status, report = run(model, tmp_path / "bad.csv", results, *CSV)
+        status, report = score(model, tmp_path / "bad.csv", results, *CSV)
         assert (status, [one["row"] for one in report["bad"]]) == (1, [1, 2, 4])
         assert report["bad"][0]["reason"] == "column 'x1': 'two' is no float32"
         assert datasets.dataset(results, format="csv").to_table()["n"].to_pylist() == [0, 6, 10]
 
     @pytest.mark.parametrize("last", ["7", "?"])
-    def test_notations_of_programs_are_no_numbers(self, model, tmp_path, last, run):
+    def test_notations_of_programs_are_no_numbers(self, model, tmp_path, last, score):
         """The texts of the other rows make no difference."""
         lines = ["x0,x1,x2,k", "1,2,3,0x10", "1,2,3,1_0", "1,2,3,٣", "1,0x1p3,3,4", "1,2,3,-5", f"1,2,3,{last}"]
         (tmp_path / "bad.csv").write_text("\n".join(lines))
-        _, report = run(model, tmp_path / "bad.csv", tmp_path / "results.csv", *CSV)
+        _, report = score(model, tmp_path / "bad.csv", tmp_path / "results.csv", *CSV)
         assert [one["row"] for one in report["bad"]][:4] == [0, 1, 2, 3]
         assert report["bad"][0]["reason"] == "column 'k': '0x10' is no int64"
 
     @pytest.mark.parametrize("lists", [[[1.0, 2.0]] * 2, [[1.0, 2.0], [1.0] * 3], [[1.0, 2.0], None]], ids=str)
-    def test_lists_beside_numbers(self, model, tmp_path, lists, run):
+    def test_lists_beside_numbers(self, model, tmp_path, lists, score):
         columns = {"x0": [1.0, 2.0], "x1": pa.array(lists, pa.list_(pa.float32())), "x2": [1.0, 1.0], "k": [1, 2]}
         parquet.write_table(pa.table(columns), tmp_path / "data.parquet")
-        status, report = run(model, tmp_path / "data.parquet", tmp_path / "results.csv", *CSV)
+        status, report = score(model, tmp_path / "data.parquet", tmp_path / "results.csv", *CSV)
         assert (status, [one["row"] for one in report["bad"]]) == (1, [0, 1])
         assert report["bad"][0]["reason"].startswith("column 'x1': shape [")
 
@@ -418,17 +406,17 @@ class TestMistakes:
             (["--input", "id=k"], ""),
         ],
     )
-    def test_of_columns(self, model, tmp_path, arguments, message, run):
-        status, report = run(model, write("parquet", tmp_path), tmp_path / "r.parquet", *arguments)
+    def test_of_columns(self, model, tmp_path, arguments, message, score):
+        status, report = score(model, write("parquet", tmp_path), tmp_path / "r.parquet", *arguments)
         if message:
             assert status == 2
             assert message in report
         else:
             assert (status, report["bad_rows"]) == (1, ROWS)
 
-    def test_column_of_another_kind(self, model, tmp_path, run):
+    def test_column_of_another_kind(self, model, tmp_path, score):
         np.savez(tmp_path / "data.npz", x=X, k=K / 2)
-        status, report = run(model, tmp_path / "data.npz", tmp_path / "r.npz")
+        status, report = score(model, tmp_path / "data.npz", tmp_path / "r.npz")
         assert status == 1
         assert "column 'k': float64 cannot be fed as int64 to input 'k'" in report
 
@@ -440,34 +428,34 @@ class TestMistakes:
             ("r.npz", ["--skip-bad"], "output 'n' has no nulls in numpy"),
         ],
     )
-    def test_of_numpy_results(self, model, tmp_path, target, arguments, message, run):
-        status, report = run(model, write("parquet", tmp_path), tmp_path / target, *arguments)
+    def test_of_numpy_results(self, model, tmp_path, target, arguments, message, score):
+        status, report = score(model, write("parquet", tmp_path), tmp_path / target, *arguments)
         assert status == 2
         assert message in report
 
-    def test_of_results_in_the_data_set(self, model, tmp_path, run):
+    def test_of_results_in_the_data_set(self, model, tmp_path, score):
         (tmp_path / "rows").mkdir()
         data = write("parquet", tmp_path / "rows")
         before = data.read_bytes()
         for source, target in ((data, data), (data.parent, data.parent), (data.parent, data.parent / "r.parquet")):
-            status, report = run(model, source, target, "--output-format", "parquet")
+            status, report = score(model, source, target, "--output-format", "parquet")
             assert status == 2
             assert "is part of the data set" in report
         assert [(file.name, file.read_bytes()) for file in data.parent.iterdir()] == [(data.name, before)]
 
-    def test_of_results_that_the_data_set_links_to(self, model, tmp_path, run):
+    def test_of_results_that_the_data_set_links_to(self, model, tmp_path, score):
         results = tmp_path / "results"
-        assert run(model, write("parquet", tmp_path), results)[0] == 0
+        assert score(model, write("parquet", tmp_path), results)[0] == 0
         [part] = results.glob("*.parquet")
         before = part.read_bytes()
         (tmp_path / "rows").mkdir()
         (tmp_path / "rows" / "link.parquet").symlink_to(part)
-        status, report = run(model, tmp_path / "rows", results, "--overwrite", "--input", "y=x", "--input", "n=k")
+        status, report = score(model, tmp_path / "rows", results, "--overwrite", "--input", "y=x", "--input", "n=k")
         assert status == 2
         assert "is part of the data set" in report
         assert part.read_bytes() == before
 
-    def test_of_csv_results(self, tmp_path, run):
+    def test_of_csv_results(self, tmp_path, score):
         (tmp_path / "model.onnx").write_bytes(models.affine())
         x = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
         parquet.write_table(pa.table({"x": x, "k": K, "y_0": K, "nested": [[k] for k in K]}), tmp_path / "data.parquet")
@@ -476,23 +464,23 @@ class TestMistakes:
             ("nested", "csv files cannot hold"),
         ):
             arguments = (tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / f"{column}.csv")
-            status, report = run(*arguments, "--keep", column)
+            status, report = score(*arguments, "--keep", column)
             assert status == 1
             assert message in report
 
     @pytest.mark.parametrize(("package", "arguments"), [("pyarrow", ()), ("ray", ("--ray", "local"))])
-    def test_missing_package_is_a_failure(self, model, tmp_path, package, arguments, monkeypatch, run):
+    def test_missing_package_is_a_failure(self, model, tmp_path, package, arguments, monkeypatch, score):
         data = write("parquet", tmp_path)
         monkeypatch.setitem(sys.modules, package, None)
-        status, report = run(model, data, tmp_path / "r.parquet", *arguments)
+        status, report = score(model, data, tmp_path / "r.parquet", *arguments)
         assert status == 1
         assert f"needs the {package} package" in report
 
-    def test_missing_and_unreadable_files(self, model, tmp_path, run):
-        assert run(model, tmp_path / "none.parquet", tmp_path / "r.parquet")[0] == 1
-        assert run(model, tmp_path / "none", tmp_path / "r.parquet")[0] == 2
+    def test_missing_and_unreadable_files(self, model, tmp_path, score):
+        assert score(model, tmp_path / "none.parquet", tmp_path / "r.parquet")[0] == 1
+        assert score(model, tmp_path / "none", tmp_path / "r.parquet")[0] == 2
         (tmp_path / "wrong.parquet").write_bytes(b"nothing")
-        status, report = run(model, tmp_path / "wrong.parquet", tmp_path / "r.parquet")
+        status, report = score(model, tmp_path / "wrong.parquet", tmp_path / "r.parquet")
         assert status == 1
         assert "wrong.parquet" in report
 

@@ -23,3 +23,8 @@ def sums() -> bytes:
 def texts() -> bytes:
     """``t = s`` for a text a row."""
     return parse("(string[batch] s) => (string[batch] t) { t = Identity(s) }")
+
+
+def same(kind: str) -> bytes:
+    """``y = x`` of this type."""
+    return parse(f"({kind} x) => ({kind} y) {{ y = Identity(x) }}")

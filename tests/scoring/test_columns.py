@@ -112,3 +112,9 @@ def test_columns_side_by_side() -> None:
     stacked = stack([one, other], FLOATS)
     assert np.asarray(stacked.values)[0].tolist() == [1, 3]
     assert stacked.bad == {1: "b: it is null"}
+
+
+def test_lists_beside_whole_numbers_are_bad_rows() -> None:
+    number = Wanted("x", np.dtype(np.int64), ())
+    stacked = stack([fit("a", np.array([1, 2]), number), fit("b", np.ones((2, 3)), number)], number._replace(row=(2,)))
+    assert stacked.bad == dict.fromkeys([0, 1], "b: shape [3], not shape []")

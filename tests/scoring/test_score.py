@@ -274,6 +274,8 @@ def test_missing_columns_are_named() -> None:
 def test_models_that_take_no_rows_are_refused(load: Callable[..., zrt.Session]) -> None:
     with pytest.raises(UnsupportedError, match="input 'x'"):
         Scorer(load("(float x) => (float y) { y = Relu(x) }"), 1)
+    with pytest.raises(UnsupportedError, match="the model has no input"):
+        Scorer(load("() => (float[1] y) { y = Constant<value_floats = [1.0]>() }"), 1)
     with pytest.raises(UnsupportedError, match="different first sizes: 2, 3"):
         Scorer(load("(float[2] x, float[3] y) => (float[2] z, float[3] w) { z = Relu(x) w = Relu(y) }"), 1)
 

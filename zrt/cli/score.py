@@ -47,6 +47,8 @@ class _Run(NamedTuple):
     """All that a run needs."""
 
     source: Source
+    stamps: dict[Path, tuple[int, ...]]
+    """Of the files of the data set, before they were read."""
     kind: str
     scorer: Scorer
     columns: dict[str, list[str]]
@@ -92,6 +94,9 @@ def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
         if not parts.finished:
             with common.progress(quiet=arguments.json) as progress:
                 _score(arguments, prepared, lambda done: progress("rows", done, source.rows))
+            for file, stamp in sources.stamps(source.files).items():
+                if stamp != prepared.stamps[file]:
+                    raise FileError(f"{str(file)!r} changed while it was read")
         seconds = time.perf_counter() - start
         parts.finish()
     except BaseException:
@@ -107,7 +112,7 @@ def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
 
 
 def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[int], None]) -> None:
-    source, kind, scorer, columns, parts, actors = prepared
+    source, _, kind, scorer, columns, parts, actors = prepared
     rows: dict[str, Any] = {"keep": arguments.keep, "skip_bad": arguments.skip_bad}
     if actors is None:
         threads = arguments.lanes or cpu_limits.cpus()
@@ -130,6 +135,7 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     for each in {kind, output_kind} - set(sources.NUMPY):
         installation.require("pyarrow", "score", f"a data set in {each}")
     source = sources.open_source(arguments.source, kind)
+    before = sources.stamps(source.files)
     settings = common.loaded_options(arguments, DEFAULT_THREADS, source.files)
     recorded = settings.session.to_dict()
     _check_target(arguments, source, settings)
@@ -166,7 +172,7 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
         output_kind,
         recipe(arguments.model, recorded, providers, source.files, arguments.imports, run),
     )
-    return _Run(source, kind, scorer, columns, parts, actors)
+    return _Run(source, before, kind, scorer, columns, parts, actors)
 
 
 def _parts(arguments: argparse.Namespace, source: Source, kind: str, run: dict[str, Any]) -> Parts:

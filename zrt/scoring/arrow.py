@@ -9,12 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zrt.errors import ArgumentError
+from zrt.errors import ArgumentError, DTypeError
 from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each, storable
 from zrt.scoring.results import Result
 
 # The words that files have in place of a number. "nan" is a number.
 NULLS = ["", "null", "NULL", "NA", "N/A", "#N/A"]
+
+# The names of the types of tensors, pyarrow's own and Ray's.
+TENSORS = ("arrow.fixed_shape_tensor", "ray.")
+
+# A text that is no UTF-8 either.
+NO_TEXT = "\udcff"
 
 # The texts that become numbers. Identifiers such as 007, and those of more digits than a number keeps, stay texts.
 INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
@@ -24,30 +30,68 @@ NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$"
 def rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:
     """The rows of a column (`pyarrow.Array`)."""
     if isinstance(column, pa.ExtensionArray):
-        tensors = None if column.null_count else _tensors(column)
-        if tensors is not None:
+        if column.type.extension_name.startswith(TENSORS):
+            if _has_null(column.storage):
+                return fit_each(subject, [_tensor(column[row : row + 1]) for row in range(len(column))], wanted)
+            tensors = _tensors(column)
             return (
                 fit_each(subject, list(tensors), wanted) if tensors.dtype.kind == "O" else fit(subject, tensors, wanted)
             )
         column = column.storage
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    kind = column.type
+    while _is_list(kind):
+        kind = kind.value_type
+    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+        raise DTypeError(f"{subject}: {column.type} cannot be fed as {wanted.dtype} to input {wanted.name!r}")
     if wanted.dtype.kind != "O" and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         column = _parsed(column, wanted)
     array = _plain(column)
     if array is None:
-        return fit_each(subject, column.to_pylist(), wanted)
+        return fit_each(subject, _objects(column), wanted)
     return fit(subject, array, wanted)
 
 
-def _tensors(column: Any) -> Array | None:
-    """A column of tensors, pyarrow's own or Ray's, as one array, or as an object array where their shapes differ."""
-    name = column.type.extension_name
-    if name == "arrow.fixed_shape_tensor":
+def _tensors(column: Any) -> Array:
+    """A column of tensors without nulls as one array, or as an object array where their shapes differ."""
+    if column.type.extension_name == TENSORS[0]:
         return np.asarray(column.to_numpy_ndarray())
-    if name.startswith("ray."):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    return None
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _tensor(row: Any) -> Any:
+    """The tensor of a column of one row; None, or a list with None, in place of one that is null or has a null."""
+    return row.storage[0].as_py() if _has_null(row.storage) else _tensors(row)[0]
+
+
+def _has_null(column: Any) -> bool:
+    """Whether a column has a null anywhere; pyarrow and Ray take those within a tensor for numbers."""
+    if column.null_count:
+        return True
+    if pa.types.is_struct(column.type):
+        return any(map(_has_null, column.flatten()))
+    return _is_list(column.type) and _has_null(column.flatten())
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _objects(column: Any) -> list[Any]:
+    """A column as Python objects; Parquet may have texts that are no UTF-8."""
+    try:
+        objects: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        return [_object(each) for each in column]
+    return objects
+
+
+def _object(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        return NO_TEXT
 
 
 def _parsed(column: Any, wanted: Wanted) -> Any:

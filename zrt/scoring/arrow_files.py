@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset as datasets
 import pyarrow.parquet
@@ -19,14 +21,17 @@ from zrt.scoring.blocks import CHUNK_ROWS, Chunk
 from zrt.scoring.results import Result
 from zrt.scoring.sources import Piece
 
-# pyarrow raises the last one for names of columns that are no UTF-8.
-UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+# pyarrow raises the last one for names of files and of columns that are no UTF-8.
+UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
 
 # A row group of Parquet, and a batch of Arrow, takes about this many bytes.
 GROUP_BYTES = 32 << 20
 
-# The bytes that a value of open size, such as a text, counts for.
+# The bytes that a value of open size, such as a text, counts for besides its contents.
 OPEN_BYTES = 16
+
+# The rows whose bytes are counted together.
+STEP_ROWS = 1024
 
 
 class ArrowSource:
@@ -48,9 +53,12 @@ class ArrowSource:
                     null_values=[""],
                     quoted_strings_can_be_null=False,
                 )
-                parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+                # A line without anything is a row with an empty field where there is one column.
+                parse = pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) > 1)
                 form = datasets.CsvFileFormat(convert_options=convert, parse_options=parse)
             self._dataset = datasets.dataset(path, format=form)
+            if kind != "csv":
+                self._dataset = datasets.dataset(path, _schema(self._dataset), form)
             self.names: list[str] = list(self._dataset.schema.names)
             self.files: list[Path] = [Path(file) for file in self._dataset.files]
 
@@ -89,7 +97,7 @@ class ArrowSource:
         raise FileError(f"{piece.file!r} is not in the data set")
 
     def no_rows(self, columns: Sequence[str]) -> dict[str, Any]:
-        return {name: pa.array([], self._dataset.schema.field(name).type) for name in columns}
+        return {name: _decoded(pa.nulls(0, self._dataset.schema.field(name).type)) for name in columns}
 
     def types(self, columns: Sequence[str]) -> dict[str, Any]:
         if self._kind != "csv" or not columns:
@@ -109,16 +117,37 @@ class ArrowSource:
                 skipped = min(max(first - at, 0), batch.num_rows)
                 if skipped < batch.num_rows:
                     rest = batch.slice(skipped)
-                    named = {name: rest.column(index) for index, name in enumerate(columns)}
+                    named = {name: _decoded(rest.column(index)) for index, name in enumerate(columns)}
                     yield Chunk(at + skipped, rest.num_rows, named)
                 at += batch.num_rows
         except UNREADABLE as error:
             raise FileError(f"{str(self._path)!r} cannot be read from row {at}: {error}") from None
 
 
+def _schema(dataset: Any) -> Any:
+    """The columns of the first file, in types that hold the values of all files.
+
+    Where no type does, it is that of the first file, in which pyarrow then reads the others, or fails.
+    """
+    fields = {field.name: pa.schema([field]) for field in dataset.schema}
+    for fragment in dataset.get_fragments():
+        for field in fragment.physical_schema:
+            if field.name in fields and fields[field.name].field(0).type != field.type:
+                with suppress(pa.ArrowException):
+                    fields[field.name] = pa.unify_schemas(
+                        [fields[field.name], pa.schema([field])], promote_options="permissive"
+                    )
+    return pa.schema([each.field(0) for each in fields.values()], dataset.schema.metadata)
+
+
+def _decoded(column: Any) -> Any:
+    """A column without a dictionary: an Arrow file has one for all rows, and the next file may have another one."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 def write(path: Path, kind: str, result: Result) -> None:
     """Writes results to a file."""
-    _write(path, kind, [table_of(result)])
+    _write(path, kind, (table_of(each) for each in [result]))
 
 
 def join(files: Sequence[Path], path: Path, kind: str) -> None:
@@ -138,19 +167,41 @@ def _tables(files: Sequence[Path], kind: str) -> Iterator[Any]:
 
 
 def _groups(tables: Iterable[Any]) -> Iterator[Any]:
-    """The same rows in tables whose sizes follow from the types of the columns."""
-    waiting: list[Any] = []
-    rows = size = 0
+    """The same rows in tables whose sizes follow from the types and the values of the columns."""
+    group: list[Any] = []
+    size = 0
+    for step in _steps(tables):
+        size += sum(map(_bytes, step.columns))
+        group.append(step)
+        if size >= GROUP_BYTES:
+            yield pa.concat_tables(group).combine_chunks()
+            group, size = [], 0
+    if group:
+        yield pa.concat_tables(group).combine_chunks()
+
+
+def _steps(tables: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in tables of as many rows each, but for the last."""
+    rest, size = None, 0
     for table in tables:
-        size = size or max(1, GROUP_BYTES // max(1, sum(_width(each.type) for each in table.schema)))
-        waiting.append(table)
-        rows += table.num_rows
-        while rows > size:
-            whole = pa.concat_tables(waiting)
-            yield whole.slice(0, size).combine_chunks()
-            waiting, rows = [whole.slice(size)], rows - size
-    if waiting:
-        yield pa.concat_tables(waiting).combine_chunks()
+        size = size or max(1, min(STEP_ROWS, GROUP_BYTES // max(1, sum(_width(each.type) for each in table.schema))))
+        rest = table if rest is None else pa.concat_tables([rest, table])
+        whole = rest.num_rows // size * size
+        for start in range(0, whole, size):
+            yield rest.slice(start, size)
+        rest = rest.slice(whole)
+    if rest is not None:
+        yield rest
+
+
+def _bytes(column: Any) -> int:
+    """About the bytes of a column, however its parts were cut."""
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return len(column) * OPEN_BYTES + _bytes(pc.list_flatten(column))
+    if any(of(kind) for of in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)):
+        return len(column) * OPEN_BYTES + (pc.sum(pc.binary_length(column)).as_py() or 0)
+    return len(column) * _width(kind)
 
 
 def _width(kind: Any) -> int:
@@ -167,6 +218,7 @@ def _write(path: Path, kind: str, tables: Iterable[Any]) -> None:
         "arrow": pa.ipc.new_file,
         "csv": pyarrow.csv.CSVWriter,
     }
+    # Also an iteration over `tables` may raise Arrow's errors.
     writer = None
     try:
         for table in tables:
@@ -181,5 +233,5 @@ def _write(path: Path, kind: str, tables: Iterable[Any]) -> None:
             path.touch()
         else:
             writer.close()
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeError) as error:
         raise FileError(f"{kind} files cannot hold the results: {error}") from error

@@ -137,4 +137,11 @@ def _pick(values: Any, rows: Sequence[int]) -> Any:
     if isinstance(rows, range):
         return values[rows.start : rows.stop]
     places = np.array(rows, np.int64)
-    return values[places] if isinstance(values, np.ndarray) else values.take(places)
+    if isinstance(values, np.ndarray):
+        return values[places]
+    # Deferred: pyarrow is an extra, which numpy's files do not need.
+    import pyarrow as pa
+
+    # Slices, as pyarrow has no `take` for the texts of some writers.
+    runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+    return pa.concat_arrays([values[:0], *(values[run[0] : run[-1] + 1] for run in runs if len(run))])

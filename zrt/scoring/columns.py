@@ -75,9 +75,14 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
     """One row as an array, or the reason why there is none."""
     if value is None:
         return "it is null"
+    if wanted.dtype.kind == "O":
+        return _texts(value, wanted)
     try:
         array = np.asarray(value)
-        if array.dtype.kind in "US" and wanted.dtype.kind not in "OU":
+        if not array.size:
+            # numpy takes a list of nothing for numbers of floating point.
+            array = array.astype(wanted.dtype)
+        if array.dtype.kind in "US":
             parse: Callable[[Any], Any] = int if wanted.dtype.kind in "iu" else float
             texts = array.ravel()
             if not all(text.isascii() and "_" not in text for text in texts):
@@ -85,7 +90,7 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
             array = np.array([parse(text) for text in texts]).reshape(array.shape)
             if array.dtype.kind == "f" and any("inf" not in text.lower() for text in texts[np.isinf(array.ravel())]):
                 return TOO_LARGE
-        if array.dtype.kind == "O" and wanted.dtype.kind != "O":
+        if array.dtype.kind == "O":
             if all(isinstance(number, int) for number in array.ravel()):
                 return TOO_LARGE
             return "it has a null or lists of different lengths"
@@ -99,6 +104,26 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
     return np.asarray(rows.values[0])
 
 
+def _texts(value: Any, wanted: Wanted) -> Array | str:
+    """One row of texts, or the reason why there is none."""
+    # As objects: numpy's own texts end before a zero character.
+    array = np.array(value, object)
+    for text in array.ravel():
+        if text is None or isinstance(text, list):
+            return "it has a null or lists of different lengths"
+        if not isinstance(text, str | bytes):
+            return f"{str(text)[:40]!r} is no text"
+        try:
+            text.encode() if isinstance(text, str) else text.decode()
+        except UnicodeError:
+            return "it is no UTF-8"
+    rows = fit("", array[None], wanted)
+    if rows.bad:
+        return rows.bad[0].removeprefix(": ")
+    values = np.asarray(rows.values)
+    return values.reshape(values.shape[1:])
+
+
 def stack(parts: Sequence[Rows], wanted: Wanted) -> Rows:
     """One input of several columns of numbers, side by side in the shape that the input takes."""
     bad: dict[int, str] = {}
@@ -106,7 +131,8 @@ def stack(parts: Sequence[Rows], wanted: Wanted) -> Rows:
         bad.update(part.bad)
     columns = [np.asarray(part.values) for part in parts]
     # Rows of lists are all bad.
-    stacked = np.stack([column if column.ndim == 1 else np.zeros(len(column)) for column in columns], axis=1)
+    flat = [column if column.ndim == 1 else np.zeros(len(column), wanted.dtype) for column in columns]
+    stacked = np.stack(flat, axis=1)
     rows = fit("columns side by side", stacked, wanted)
     return Rows(rows.values, {**rows.bad, **bad})
 

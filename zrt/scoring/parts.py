@@ -182,7 +182,7 @@ class Parts:
         """Writes what waits as a part."""
         if not self._waiting:
             return
-        result = joined(self._waiting)
+        result = joined(self._waiting, self._manifest.shapes)
         done = self.done + result.covered
         bad = (self._manifest.bad + [list(row) for row in result.bad])[:NAMED]
         manifest = changed(self._manifest, done=done, bad_count=self.bad_count + len(result.bad), bad=bad)

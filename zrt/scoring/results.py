@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zrt.errors import ArgumentError
-from zrt.scoring.columns import Array
+from zrt.scoring.columns import Array, blank
 
 
 class Result(NamedTuple):
@@ -30,8 +30,11 @@ class Result(NamedTuple):
         return len(next(iter(self.outputs.values()))) if self.outputs else 0
 
 
-def joined(results: Sequence[Result]) -> Result:
-    """Results one after the other as one; the outputs and columns are those of the results that have any."""
+def joined(results: Sequence[Result], shapes: Mapping[str, Sequence[int]] | None = None) -> Result:
+    """Results one after the other as one; the outputs and columns are those of the results that have any.
+
+    Nulls take the shape of the rows beside them, or else of `shapes`.
+    """
     filled = [result for result in results if result.outputs]
     covered = sum(result.covered for result in results)
     bad = [row for result in results for row in result.bad]
@@ -39,10 +42,14 @@ def joined(results: Sequence[Result]) -> Result:
         return Result(covered, bad=bad)
     outputs = {}
     for name in filled[0].outputs:
-        shapes = {result.outputs[name].shape[1:] for result in filled}
-        if len(shapes) > 1:
-            raise ArgumentError(f"output {name!r}: its rows have different shapes: {sorted(shapes)}")
-        outputs[name] = np.concatenate([result.outputs[name] for result in filled])
+        found = {result.outputs[name].shape[1:] for result in filled if result.null is None or not result.null.all()}
+        if len(found) > 1:
+            raise ArgumentError(f"output {name!r}: its rows have different shapes: {sorted(found)}")
+        row = found.pop() if found else (shapes or {}).get(name, filled[0].outputs[name].shape[1:])
+        arrays = [result.outputs[name] for result in filled]
+        outputs[name] = np.concatenate(
+            [array if array.shape[1:] == (*row,) else blank((len(array), *row), array.dtype) for array in arrays]
+        )
     null = None
     if any(result.null is not None for result in filled):
         null = np.concatenate(

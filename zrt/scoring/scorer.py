@@ -27,6 +27,8 @@ class Scorer:
     def __init__(self, session: Session, batch: int) -> None:
         self._session = session
         self._local = threading.local()
+        if not session.inputs:
+            raise UnsupportedError("the model has no input that rows could feed")
         sizes = set()
         for info in session.inputs:
             if info.kind is not ValueKind.TENSOR or not info.shape:

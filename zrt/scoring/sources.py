@@ -106,6 +106,16 @@ def open_source(path: Path, kind: str) -> Source:
     return ArrowSource(path, kind)
 
 
+def stamps(files: Sequence[Path]) -> dict[Path, tuple[int, ...]]:
+    """Figures of the system that change where a file is written to or replaced."""
+    figures: dict[Path, tuple[int, ...]] = {}
+    for file in files:
+        with reading(file, OSError):
+            found = file.stat()
+        figures[file] = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return figures
+
+
 @contextmanager
 def archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     """A ``.npz`` file, which reads an array when it is asked for."""

@@ -1,0 +1,161 @@
+"""``zrt score`` of odd columns, and of data sets that change: each row has its own result, or is reported."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.scoring import models
+from zrt.scoring import parts
+from zrt.scoring import score as scoring
+
+pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
+
+import pyarrow as pa
+import pyarrow.dataset as datasets
+import pyarrow.parquet as parquet
+
+
+def undecodable(*texts: bytes) -> Any:
+    """A column of texts that no check has seen."""
+    return pa.array(texts, pa.binary()).view(pa.string())
+
+
+class TestRowsOfOddColumns:
+    """Each row has its own result, or is reported."""
+
+    @pytest.mark.parametrize("wider", [pa.int64(), pa.float64()], ids=str)
+    def test_files_of_a_folder_have_numbers_of_other_types(self, saved, tmp_path, wider, score):
+        (tmp_path / "data").mkdir()
+        narrow, wide = (pa.int8(), [2**40]) if wider == pa.int64() else (pa.float32(), [1e300, 0.1])
+        for name, values in (("a", pa.array([1], narrow)), ("b", pa.array(wide, wider))):
+            parquet.write_table(pa.table({"x": values, "k": values}), tmp_path / "data" / f"{name}.parquet")
+        model = saved(models.same("int64[n]" if wider == pa.int64() else "double[n]"))
+        status, report = score(model, tmp_path / "data", tmp_path / "r.parquet", "--keep", "k")
+        assert status == 0, report
+        assert parquet.read_table(tmp_path / "r.parquet").to_pydict() == {"k": [1, *wide], "y": [1, *wide]}
+
+    @pytest.mark.parametrize("permutation", [None, [1, 0]])
+    @pytest.mark.parametrize("bad", [None, [1.0, None, 3.0, 4.0]])
+    def test_tensors_with_nulls(self, saved, tmp_path, permutation, bad, score):
+        kind = pa.fixed_shape_tensor(pa.float32(), [2, 2], permutation=permutation)
+        rows = pa.array([[1, 2, 3, 4], bad, [5, 6, 7, 8]], kind.storage_type)
+        data = pa.table({"x": pa.ExtensionArray.from_storage(kind, rows)})
+        with pa.ipc.new_file(str(tmp_path / "data.arrow"), data.schema) as writer:
+            writer.write_table(data)
+        status, report = score(saved(models.same("float[n, a, b]")), tmp_path / "data.arrow", tmp_path / "r.parquet")
+        assert (status, [each["row"] for each in report["bad"]]) == (1, [1]), report
+        whole = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
+        wanted = whole if permutation is None else whole.transpose(0, 2, 1)
+        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == wanted.tolist()
+
+    def test_line_without_anything_is_a_row_of_one_column(self, saved, tmp_path, score):
+        """So zrt reads its own results."""
+        model = saved(models.same("float[n]"))
+        parquet.write_table(pa.table({"x": [1.0, None, 3.0]}), tmp_path / "data.parquet")
+        assert score(model, tmp_path / "data.parquet", tmp_path / "r.csv", "--skip-bad")[0] == 0
+        status, report = score(model, tmp_path / "r.csv", tmp_path / "r.npz", "--input", "y=x")
+        assert (status, report["rows"], [each["row"] for each in report["bad"]]) == (1, 3, [1])
+
+    @pytest.mark.parametrize(
+        ("kind", "column", "good"),
+        [
+            ("string[n]", undecodable(b"a", b"b\xff", b"c"), ["a", "c"]),
+            ("string[n]", pa.array([b"a", b"b\xff", b"c"]), ["a", "c"]),
+            ("float[n]", undecodable(b"1", b"2\xff", b"3"), [1, 3]),
+            ("string[n, 2]", pa.array([["a", "b"], ["c", None], ["d", "e"]]), [["a", "b"], ["d", "e"]]),
+        ],
+        ids=["text", "bytes", "number", "list"],
+    )
+    def test_bad_text_does_not_end_the_run(self, saved, tmp_path, kind, column, good, score):
+        parquet.write_table(pa.table({"x": column}), tmp_path / "data.parquet")
+        status, report = score(saved(models.same(kind)), tmp_path / "data.parquet", tmp_path / "r.parquet")
+        assert status == 1, report
+        assert [each["row"] for each in report["bad"]] == [1]
+        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == good
+
+    def test_zero_characters_at_the_end_of_texts_stay(self, saved, tmp_path, score):
+        parquet.write_table(pa.table({"x": ["a\0", "\0", "b"]}), tmp_path / "data.parquet")
+        assert score(saved(models.same("string[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")[0] == 0
+        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == ["a\0", "\0", "b"]
+
+    def test_lists_of_nothing_are_rows(self, tmp_path, score):
+        text = "(int64[n, l] x) => (int64[n] y) <int64[1] a = {1}> { y = ReduceSum <keepdims = 0> (x, a) }"
+        (tmp_path / "model.onnx").write_bytes(models.parse(text))
+        parquet.write_table(pa.table({"x": [[1, 2], [], [3]]}), tmp_path / "data.parquet")
+        status, report = score(tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / "r.parquet")
+        assert status == 0, report
+        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == [3, 0, 3]
+
+    @pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.time64("ns"), pa.decimal128(21, 2)], ids=str)
+    def test_column_that_is_no_number_is_named_by_its_type(self, saved, tmp_path, kind, score):
+        column = pa.array([1, 2]).cast(kind)
+        parquet.write_table(pa.table({"x": column}), tmp_path / "data.parquet")
+        status, report = score(saved(models.same("int64[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")
+        assert status == 1
+        assert f"column 'x': {kind} cannot be fed as int64 to input 'x'" in report
+
+    @pytest.mark.parametrize("rows", [[None, [1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0], [None, 1.0]]], ids=str)
+    def test_nulls_alone_in_a_chunk_have_the_shape_of_other_rows(self, saved, tmp_path, rows, monkeypatch, score):
+        data = pa.table({"x": pa.array(rows, pa.list_(pa.float32()))})
+        parquet.write_table(data, tmp_path / "data.parquet", row_group_size=1)
+        if rows[0]:
+            monkeypatch.setattr(parts, "PART_BYTES", 1)
+        arguments = (saved(models.same("float[n, l]")), tmp_path / "data.parquet", tmp_path / "r.parquet", "--skip-bad")
+        status, report = score(*arguments)
+        assert status == 0, report
+        wanted = [None if row is None or None in row else row for row in rows]
+        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == wanted
+
+    @pytest.mark.parametrize(("target", "size"), [("r.parquet", 1 << 20), ("r.arrow", 1)])
+    def test_kept_dictionaries_differ_from_file_to_file(self, saved, tmp_path, target, size, monkeypatch, score):
+        monkeypatch.setattr(parts, "PART_BYTES", size)
+        monkeypatch.setattr("zrt.scoring.arrow_files.GROUP_BYTES", 1)
+        (tmp_path / "data").mkdir()
+        texts = [[f"{file} {row}" for row in range(100)] for file in range(2)]
+        for file in range(2):
+            kept = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), texts[file])
+            parquet.write_table(pa.table({"x": np.arange(100.0), "k": kept}), tmp_path / "data" / f"{file}.parquet")
+        status, report = score(saved(models.same("double[n]")), tmp_path / "data", tmp_path / target, "--keep", "k")
+        assert status == 0, report
+        found = datasets.dataset(tmp_path / target, format=target[2:]).to_table()
+        assert found["k"].to_pylist() == texts[0] + texts[1]
+
+    def test_kept_texts_of_views(self, saved, tmp_path, score):
+        """Polars writes them."""
+        data = pa.table({"x": [1.0, None, 3.0], "k": pa.array(["a", "b", "c" * 30], pa.string_view())})
+        with pa.ipc.new_file(str(tmp_path / "data.arrow"), data.schema) as writer:
+            writer.write_table(data)
+        status, report = score(
+            saved(models.same("float[n]")), tmp_path / "data.arrow", tmp_path / "r.arrow", "--keep", "k"
+        )
+        assert (status, [each["row"] for each in report["bad"]]) == (1, [1])
+        found = datasets.dataset(tmp_path / "r.arrow", format="arrow").to_table()
+        assert found["k"].to_pylist() == ["a", "c" * 30]
+
+    def test_kept_texts_count_for_the_size_of_a_row_group(self, saved, tmp_path, monkeypatch, score):
+        """All rows of one are in memory at a time."""
+        monkeypatch.setattr("zrt.scoring.arrow_files.GROUP_BYTES", 1 << 20)
+        rows = pa.table({"x": np.arange(5000.0), "id": ["text" * 250] * 5000, "lists": [[1.0] * 100] * 5000})
+        parquet.write_table(rows, tmp_path / "data.parquet")
+        arguments = (saved(models.same("double[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")
+        assert score(*arguments, "--keep", "id", "--keep", "lists")[0] == 0
+        assert parquet.ParquetFile(tmp_path / "r.parquet").num_row_groups == 5
+        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == list(range(5000))
+
+
+@pytest.mark.parametrize("content", ["x\n1\n", "x\n1\n2\n3\n4\n", "x\n7\n8\n9\n"])
+def test_data_set_that_changes_while_it_is_read(saved, tmp_path, content, monkeypatch, score):
+    data, whole = tmp_path / "data.csv", scoring.score
+    data.write_text("x\n1\n2\n3\n")
+
+    def changed(*arguments: Any, **named: Any) -> None:
+        (tmp_path / "new").write_text(content)
+        (tmp_path / "new").replace(data)
+        whole(*arguments, **named)
+
+    monkeypatch.setattr(scoring, "score", changed)
+    status, report = score(saved(models.same("float[n]")), data, tmp_path / "r.npz")
+    assert status == 1
+    assert "data.csv' changed while it was read" in report
+    assert not (tmp_path / "r.npz").exists()
