@@ -4,6 +4,7 @@ import gc
 import json
 import logging
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -401,6 +402,22 @@ class TestCapsules:
         monkeypatch.setattr(module.Capsules, "write", lambda *_: signal.raise_signal(signal.SIGINT))
         with session.record(capsules=tmp_path / "capsules"), pytest.raises(KeyboardInterrupt):
             session.run(BAD)
+
+    def test_error_of_the_log_is_no_interrupt(
+        self, session: zrt.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(*_: object) -> None:
+            raise ValueError
+
+        unraisable: list[Any] = []
+        monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+        monkeypatch.setattr(module.Capsules, "write", fails)
+        monkeypatch.setattr("zrt.diagnosis.recorder.logger.warning", fails)
+        with session.record(capsules=tmp_path / "capsules"):
+            fail(session)
+            time.sleep(0)
+        assert {each.exc_type for each in unraisable} == {ValueError}
+        unraisable.clear()
 
     def test_other_model_is_a_difference(self, session: zrt.Session, tmp_path: Path) -> None:
         with session.record(capsules=tmp_path / "capsules", feeds=True) as recorder:

@@ -7,7 +7,7 @@ import weakref
 from types import TracebackType
 from typing import Any
 
-from zrt._native import callback_errors, ffi, lib
+from zrt._native import callback_errors, ffi, lib, status
 from zrt._native.callback_errors import callback
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -111,7 +111,7 @@ def _end(kernel: Any) -> None:
 def _stray_end(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
     _end(trace.tb_frame.f_locals["kernel"])
     # A destructor cannot raise: C interrupts the main thread again, which would raise at once in here.
-    return int(isinstance(error, KeyboardInterrupt))
+    return int(status.INTERRUPTED) if isinstance(error, KeyboardInterrupt) else 1
 
 
 @callback(_stray_end)

@@ -187,9 +187,9 @@ def _note(capsules: Capsules, noted: Any) -> None:
 
 
 def _lost(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
-    """A capsule that cannot be written: the run itself goes on. C interrupts the main thread again where this is 1."""
+    """A capsule that cannot be written: the run itself goes on. C interrupts the main thread again."""
     if isinstance(error, KeyboardInterrupt):
-        return 1
+        return int(status.INTERRUPTED)
     logger.warning("a capsule is lost: %s", callback_errors.describe(error))
     return 0
 

@@ -5,6 +5,7 @@
 
 #include "ort.h"
 #include "handle.h"
+#include "code.h"
 #include "library.h"
 #include "budget.h"
 #include "operator.h"
@@ -95,10 +96,10 @@ static OrtStatusPtr create_kernel(const OrtCustomOp *table, const OrtApi *api, c
 static void destroy_kernel(void *data) {
     zrt_kernel *kernel = data;
     if (kernel->kept != NULL) {
-        int interrupted = 0;
+        int code = ZRT_OK;
         if (!has_ended())
-            IN_PYTHON(interrupted = zrt_python_destroy(kernel->python));
-        if (interrupted)
+            IN_PYTHON(code = zrt_python_destroy(kernel->python));
+        if (code == ZRT_INTERRUPTED)
             PyErr_SetInterrupt();
         zrt_handle_unref(kernel->kept);
     }

@@ -46,7 +46,7 @@ static void (*clear_below)(OrtIoBinding *);
 static void (*release_below)(OrtIoBinding *);
 static const OrtApi *below;
 
-/* A Python function. It returns 1 for an interrupt. */
+/* A Python function. It returns ZRT_INTERRUPTED for an interrupt. */
 extern int zrt_run_noted(size_t key, const zrt_noted_run *noted);
 
 static zrt_recorder *recorder_of(const OrtSession *session) {
@@ -144,7 +144,7 @@ static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const Or
     if (status == NULL && !slow)
         return;
     zrt_noted_run noted = {recorder, &run, status, count, names, inputs, median};
-    if (zrt_run_noted(wanted->key, &noted) != 0)
+    if (zrt_run_noted(wanted->key, &noted) == ZRT_INTERRUPTED)
         PyErr_SetInterrupt();
 }
 
