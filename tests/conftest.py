@@ -4,6 +4,7 @@ import gc
 import importlib.metadata
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -341,6 +342,14 @@ def child(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, **options)
     assert done.returncode == 0, done.stderr
     return done
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises `KeyboardInterrupt`, which a shell's command in the background ignores."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
 
 
 @pytest.fixture(scope="session")

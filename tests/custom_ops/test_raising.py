@@ -255,6 +255,7 @@ def test_interrupts_at_any_moment(child: Child) -> None:
     child.finish(process)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_while_a_session_is_released(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -396,6 +396,7 @@ class TestCapsules:
             assert recorder.capsules == ()
         assert "a capsule is lost" in caplog.text
 
+    @pytest.mark.usefixtures("interruptible")
     def test_interrupt_while_one_is_written_comes_out(
         self, session: zrt.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -403,6 +404,7 @@ class TestCapsules:
         with session.record(capsules=tmp_path / "capsules"), pytest.raises(KeyboardInterrupt):
             session.run(BAD)
 
+    @pytest.mark.usefixtures("interruptible")
     def test_error_of_the_log_is_no_interrupt(
         self, session: zrt.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
