@@ -23,13 +23,16 @@ UINT64 = (0, 2**64 - 1)
 
 def integer(value: Any, subject: str, limits: tuple[int, int] = INT32) -> int:
     """A number within `limits`: an int, or an object that converts itself to one, but no float and no text."""
-    kind = type(value)
-    if issubclass(kind, (float, str, bytes, bytearray)) or not (hasattr(kind, "__index__") or hasattr(kind, "__int__")):
-        raise wrong_type(subject, "an int", value)
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = int(value)
+    number, kind = value, type(value)
+    if kind is not int:
+        if issubclass(kind, (float, str, bytes, bytearray)) or not (
+            hasattr(kind, "__index__") or hasattr(kind, "__int__")
+        ):
+            raise wrong_type(subject, "an int", value)
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = int(value)
     if not limits[0] <= number <= limits[1]:
         raise wrong_type(subject, f"an int between {limits[0]} and {limits[1]}", value)
     return number
@@ -85,10 +88,12 @@ def listed(values: Any) -> Any:
 
 def elements(values: Any, subject: str, convert: Callable[[Any, str], Kind]) -> list[Kind]:
     """The elements of a sequence, each converted; a text is no sequence."""
-    values = listed(values)
-    if isinstance(values, (str, bytes, Mapping)) or not hasattr(type(values), "__getitem__"):
-        raise wrong_type(subject, "a sequence", values)
-    return [convert(value, f"{subject}: an element") for value in values]
+    if not isinstance(values, (list, tuple)):
+        values = listed(values)
+        if isinstance(values, (str, bytes, Mapping)) or not hasattr(type(values), "__getitem__"):
+            raise wrong_type(subject, "a sequence", values)
+    subject = f"{subject}: an element"
+    return [convert(value, subject) for value in values]
 
 
 def strings(values: Any, subject: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -81,6 +82,12 @@ def _over_bytes(array: np.ndarray[Any, Any], kind: ElementType) -> Value:
     return Value.from_array(array.view(kind.dtype))
 
 
+def _aligned(shape: list[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array of undefined content at a multiple of 64 bytes, as memory of ONNX Runtime's own; numpy's is at 16."""
+    block = np.empty(math.prod(shape) * dtype.itemsize + 64, np.uint8)
+    return np.ndarray(shape, dtype, block, -arrays.address_of(block) % 64)
+
+
 def _allocator(device: OrtDevice) -> Allocator | None:
     """The allocator of a device's memory; None for the host's own."""
     if device.device_type() == CPU:
@@ -121,8 +128,12 @@ class OrtValue(NotPickled):
     def _allocated(allocator: Allocator | None, shape: Any, kind: Any) -> OrtValue:
         """A new tensor of undefined content in an allocator's memory; None is the host's own."""
         sizes, element = conversions.dims(shape), element_type(kind)
-        if any(size < 0 for size in sizes):
+        if min(sizes, default=0) < 0:
             raise RuntimeError(f"a tensor has no negative sizes, and the shape is {sizes}")
+        if allocator is None and element in _ARRAY_TYPES:
+            # Numpy refuses more dimensions than it has, and sizes beyond its count: those ONNX Runtime decides.
+            with contextlib.suppress(ValueError):
+                return OrtValue._of(None, _aligned(sizes, element.dtype))
         try:
             return OrtValue._of(Value.allocate(tuple(sizes), element, allocator))
         except AllocationError as error:
