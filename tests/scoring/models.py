@@ -28,3 +28,11 @@ def texts() -> bytes:
 def same(kind: str) -> bytes:
     """``y = x`` of this type."""
     return parse(f"({kind} x) => ({kind} y) {{ y = Identity(x) }}")
+
+
+def lookup() -> bytes:
+    """``y``: the value of a table of 10 at the place ``k``; the run fails for any other place."""
+    return parse(
+        """(int64[batch] k) => (float[batch] y)
+        <float[10] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}> { y = Gather(table, k) }"""
+    )

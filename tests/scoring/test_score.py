@@ -47,6 +47,18 @@ def parts_of(folder: Path, *, resume: bool = False, recipe: str = "a") -> Parts:
 COLUMNS = {"x": ["x"], "k": ["k"]}
 
 
+@pytest.mark.parametrize("size", [1, 64])
+@pytest.mark.parametrize("row", [0, 217, ROWS - 1])
+def test_an_error_of_the_model_s_names_the_row(tmp_path: Path, size: int, row: int) -> None:
+    places = np.arange(ROWS) % 10
+    places[row] = 99
+    np.savez(tmp_path / "data.npz", k=places)
+    refusing = Scorer(zrt.Session(models.lookup(), QUIET), size)
+    parts = parts_of(tmp_path)
+    with pytest.raises(zrt.OrtError, match=rf"^row {row}: .*idx=99"):
+        score(open_source(tmp_path / "data.npz", "npz"), refusing, {"k": ["k"]}, parts, threads=2)
+
+
 @pytest.mark.parametrize(("batch", "size"), [("n", 64), ("n", 1), (7, 64), (1000, 1)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_are_in_order(data: Path, tmp_path: Path, batch: int | str, size: int, threads: int) -> None:

@@ -35,6 +35,8 @@ class Block(NamedTuple):
     """Those that can be fed; empty for none."""
     result: Result
     """Their result but for the outputs."""
+    rows: Sequence[int] = ()
+    """The numbers in the data set of those that can be fed."""
 
 
 class Pace:
@@ -92,7 +94,8 @@ def blocks(
             # A made-up row tells the shapes of the nulls.
             feeds = _made_up(scorer, inputs)
         columns = {name: _pick(chunk.columns[name], every if skip_bad else good) for name in keep}
-        yield Block(feeds, Result(end - start, null=null, columns=columns, bad=bad))
+        result = Result(end - start, null=null, columns=columns, bad=bad)
+        yield Block(feeds, result, [chunk.first + row for row in good])
         start = end
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from zrt.errors import AllocationError, Error
+from zrt._native import status
+from zrt.errors import AllocationError, Error, OrtError
 from zrt.scoring.blocks import CHUNK_BYTES, CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
 from zrt.scoring.columns import Array, blank
 from zrt.scoring.parts import Parts
@@ -82,9 +83,25 @@ class Lanes:
         if not block.feeds:
             return {}
         start = time.perf_counter()
-        outputs = self.scorer.run(block.feeds)
+        try:
+            outputs = self.scorer.run(block.feeds)
+        except OrtError as error:
+            raise self._named(error, block) from error
         self._pace.ran(len(next(iter(block.feeds.values()))), time.perf_counter() - start)
         return outputs if block.result.null is None else _spread(outputs, block.result.null)
+
+    def _named(self, error: OrtError, block: Block) -> Error:
+        """The error with the number of the row that brings it, if one does."""
+        low, high = 0, len(block.rows)
+        while low < high:
+            # The rows before `low` run; the first that does not is not after `high`.
+            middle = (low + high) // 2
+            try:
+                self.scorer.run({name: array[low : middle + 1] for name, array in block.feeds.items()})
+                low = middle + 1
+            except OrtError as one:
+                error, high = one, middle
+        return status.about(f"row {block.rows[low]}", error) if low < len(block.rows) else error
 
 
 def score(
