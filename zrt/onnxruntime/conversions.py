@@ -23,7 +23,8 @@ UINT64 = (0, 2**64 - 1)
 
 def integer(value: Any, subject: str, limits: tuple[int, int] = INT32) -> int:
     """A number within `limits`: an int, or an object that converts itself to one, but no float and no text."""
-    number, kind = value, type(value)
+    number: int = value
+    kind = type(value)
     if kind is not int:
         if issubclass(kind, (float, str, bytes, bytearray)) or not (
             hasattr(kind, "__index__") or hasattr(kind, "__int__")
