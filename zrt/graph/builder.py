@@ -490,7 +490,7 @@ class Graph:
             if value is None:
                 names.append("")
                 continue
-            if not isinstance(value, GraphValue):
+            if not isinstance(value, GraphValue) or not isinstance(value.graph, Graph):
                 raise wrong_type(where, "a GraphValue", value)
             if all(graph is not value.graph for graph in self._around()):
                 raise ArgumentError(

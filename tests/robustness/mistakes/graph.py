@@ -120,6 +120,7 @@ VALUES = [
     *wrong_types("GraphValue", "h"),
     Bad(Kind.WRONG_TYPE, lambda w: f32(4), "GraphValue", "ndarray"),
     Bad(Kind.WRONG_TYPE, lambda w: w.value(), "GraphValue", "Value"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.GraphValue(None, "x"), "GraphValue"),
 ]
 
 ARRAYS = [
