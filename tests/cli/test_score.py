@@ -150,12 +150,19 @@ class TestFormats:
         )
         assert parquet.read_table(results)["t"].to_pylist() == ["NA", "", "null", "DE"]
 
+    def test_kept_texts_of_some_mebibytes(self, model, tmp_path, score):
+        texts = ["x" * (5 << 20), "y", "z" * (3 << 20)]
+        lines = ["x0,x1,x2,k,id", *(f"1,2,3,4,{text}" for text in texts)]
+        (tmp_path / "data.csv").write_text("\n".join(lines))
+        assert score(model, tmp_path / "data.csv", tmp_path / "results.parquet", *CSV, "--keep", "id")[0] == 0
+        assert parquet.read_table(tmp_path / "results.parquet")["id"].to_pylist() == texts
+
     def test_kept_texts_of_several_lines(self, model, tmp_path, score):
-        """pyarrow reads a file in blocks of 1 MiB, which may begin within a text."""
-        texts = [f"{'line' * 10}\n" * 5 + str(k) for k in range(10_000)]
+        """pyarrow reads a file in blocks of 8 MiB, which may begin within a text."""
+        texts = [f"{'line' * 80}\n" * 5 + str(k) for k in range(10_000)]
         rows = {f"x{i}": np.ones(10_000) for i in range(3)} | {"k": np.arange(10_000), "id": texts}
         pyarrow.csv.write_csv(pa.table(rows), tmp_path / "data.csv")
-        assert (tmp_path / "data.csv").stat().st_size > 2 << 20
+        assert (tmp_path / "data.csv").stat().st_size > 15 << 20
         results = tmp_path / "results.parquet"
         status, report = score(model, tmp_path / "data.csv", results, *CSV, "--keep", "id")
         assert (status, report["rows"]) == (0, 10_000), report

@@ -27,6 +27,9 @@ UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
 # A row group of Parquet, and a batch of Arrow, takes about this many bytes.
 GROUP_BYTES = 32 << 20
 
+# The bytes that a row of CSV may have: pyarrow reads as many at once, by default one MiB.
+MOST_CSV_ROW = 8 << 20
+
 # The bytes that a value of open size, such as a text, counts for besides its contents.
 OPEN_BYTES = 16
 
@@ -45,8 +48,9 @@ class ArrowSource:
         with reading(path, *UNREADABLE):
             form: Any = kind
             if kind == "csv":
+                read = pyarrow.csv.ReadOptions(block_size=MOST_CSV_ROW)
                 # As texts: pyarrow takes the types from the first rows, and a bad row must not end the run.
-                names = datasets.dataset(path, format="csv").schema.names
+                names = datasets.dataset(path, format=datasets.CsvFileFormat(read_options=read)).schema.names
                 convert = pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     strings_can_be_null=True,
@@ -55,7 +59,7 @@ class ArrowSource:
                 )
                 # A line without anything is a row with an empty field where there is one column.
                 parse = pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) > 1)
-                form = datasets.CsvFileFormat(convert_options=convert, parse_options=parse)
+                form = datasets.CsvFileFormat(parse, convert_options=convert, read_options=read)
             self._dataset = datasets.dataset(path, format=form)
             if kind != "csv":
                 self._dataset = datasets.dataset(path, _schema(self._dataset), form)
