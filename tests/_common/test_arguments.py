@@ -1,11 +1,12 @@
 """Objects in error messages: short, without arrays, and never a failure of their own."""
 
+import os
 from collections import OrderedDict
 
 import numpy as np
 import pytest
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import absolute, shown, wrong_type
 
 ARRAY = np.full((20, 30), 12345.0, np.float32)
 
@@ -65,3 +66,25 @@ def test_wrong_type_shows_no_mapping_and_no_array():
     assert str(wrong_type("it", "an int", {"x": ARRAY})) == "it: expected an int, got dict"
     assert str(wrong_type("it", "an int", ARRAY)) == "it: expected an int, got ndarray"
     assert str(wrong_type("it", "an int", [ARRAY])) == "it: expected an int, got list [ndarray of shape (20, 30)]"
+
+
+@pytest.mark.parametrize(
+    ("path", "leads_to"),
+    [
+        ("m", "m"),
+        ("./m/.//n/", "m/n"),
+        ("link/..", "far"),
+        ("link/../m", "far/m"),
+        ("link/../../near/link/../m/n", "far/m/n"),
+        ("missing/../m", "m"),
+        ("link/..m", "link/..m"),
+    ],
+)
+def test_absolute_paths_lead_where_the_system_leads(tmp_path, monkeypatch, path, leads_to):
+    (tmp_path / "far/folder").mkdir(parents=True)
+    (tmp_path / "near").mkdir()
+    (tmp_path / "near/link").symlink_to("../far/folder")
+    monkeypatch.chdir(tmp_path / "near")
+    expected = tmp_path / ("" if leads_to.startswith("far") else "near") / leads_to
+    assert absolute(path) == str(expected)
+    assert absolute(os.path.join(tmp_path, "near", path)) == str(expected)

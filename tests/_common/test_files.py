@@ -44,6 +44,16 @@ def write_new(target, *beside, unnamed=None, inputs=()):
             path.write_text("new")
 
 
+def test_folder_above_the_target_of_a_link(tmp_path):
+    (tmp_path / "far/folder").mkdir(parents=True)
+    (tmp_path / "near").mkdir()
+    (tmp_path / "near/link").symlink_to(tmp_path / "far/folder")
+    (tmp_path / "near/model.onnx").write_text("precious")
+    write_new(tmp_path / "near/link/../model.onnx")
+    assert (tmp_path / "near/model.onnx").read_text() == "precious"
+    assert (tmp_path / "far/model.onnx").read_text() == "new"
+
+
 def test_ctrl_c_between_two_files_replaces_both(tmp_path, monkeypatch):
     for name in ("model.onnx", "model.weights"):
         (tmp_path / name).write_text("old")

@@ -131,6 +131,20 @@ class TestNothingIsDestroyed:
         assert before == {each: (tmp_path / each).read_bytes() for each in before}
         assert not new.exists()
 
+    def test_parts_of_sparse_weights_are_no_output(self, complaint, tmp_path):
+        content = onnx.load_model_from_string(models.parse("(float[64] x) => (float[64] z) { z = Add(x, w) }"))
+        values = onnx.numpy_helper.from_array(np.ones(64, np.float32), "w")
+        onnx.external_data_helper.set_external_data(values, "values")
+        values.ClearField("raw_data")
+        places = onnx.numpy_helper.from_array(np.arange(64), "places")
+        content.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, places, [64]))
+        (tmp_path / "sparse.onnx").write_bytes(content.SerializeToString())
+        np.ones(64, np.float32).tofile(tmp_path / "values")
+        before = (tmp_path / "values").read_bytes()
+        arguments = ("compile", tmp_path / "sparse.onnx", tmp_path / "values", "--overwrite")
+        assert "the same file" in complaint(*arguments, status=2)
+        assert (tmp_path / "values").read_bytes() == before
+
     def test_options_file_is_no_output(self, complaint, digits, options):
         before = options.read_text()
         assert "the same file" in complaint("compile", digits, options, "--options", options, "--overwrite", status=2)

@@ -30,6 +30,16 @@ def test_open_rank_is_none(zrt_json, zrt, saved):
     assert "[...]" in zrt("inspect", path)
 
 
+def test_names_give_the_terminal_no_commands(zrt, build, saved):
+    model = build("(float[4] x) => (float[4] y) { y = Abs(x) }")
+    model.graph.input[0].name = model.graph.node[0].input[0] = "x\x1b[2J\x9b2J\b"
+    model.doc_string = "two\nlines\x1b]0;title\x07"
+    out = zrt("inspect", saved(model.SerializeToString()))
+    assert "x?[2J?2J?" in out
+    assert "lines?]0;title?" in out
+    assert all(each.isprintable() or each == "\n" for each in out)
+
+
 @pytest.fixture
 def annotated(build, saved):
     """A model with a weight that may be overridden, and everything an author can write."""

@@ -50,6 +50,13 @@ def test_budget_is_enough_as_it_is(zrt_json, model, scratch, monkeypatch):
     assert list(scratch.iterdir()) == []
 
 
+def test_cache_is_neither_filled_nor_measured(zrt_json, model, first_setting, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZRT_CACHE", str(tmp_path / "cache"))
+    answer = zrt_json("memory", model, "--shape", "x=1,1024")
+    assert len(answer["settings"]) == 1
+    assert not (tmp_path / "cache").exists()
+
+
 def test_budget_is_too_little(zrt, model, first_setting):
     assert "are too little: the lowest peak" in zrt("memory", model, "--shape", "x=1,1024", "--budget", "1MB", status=1)
 

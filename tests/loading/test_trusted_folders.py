@@ -101,6 +101,17 @@ class TestPlaces:
             np.testing.assert_array_equal(weights(load(tmp_path / "snapshot/m.onnx", *trusted)), WEIGHTS)
         assert zrt.read_weights(tmp_path / "snapshot/m.onnx").keys() == {"w"}
 
+    def test_above_the_target_of_a_link(self, save: Save, store: Path, tmp_path: Path) -> None:
+        for folder, sign in (("near", -1), ("far/folder", -1), ("far", 1)):
+            save("w", path=f"{folder}/m.onnx")
+            (tmp_path / folder / "w").write_bytes((sign * WEIGHTS).tobytes())
+        (tmp_path / "near/link").symlink_to(tmp_path / "far/folder")
+        model = tmp_path / "near/link/../m.onnx"
+        for session in (load(model, store), zrt.SessionSpec(model).load(), load(model)):
+            np.testing.assert_array_equal(weights(session), WEIGHTS)
+        np.testing.assert_array_equal(zrt.read_weights(model)["w"].numpy(), WEIGHTS)
+        assert zrt.fingerprint(model) == zrt.fingerprint(tmp_path / "far/m.onnx")
+
     def test_of_a_model_in_memory(self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Its paths start from the folder of its weights, or from the current one, and lead nowhere above it."""
         model = linked.read_bytes()

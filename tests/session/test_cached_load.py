@@ -127,6 +127,34 @@ class TestHits:
             assert load(path, expected) == "hit"
             assert load(path.read_bytes(), expected, external_data_dir=tmp_path) == "hit"
 
+    def test_changed_part_of_a_sparse_weight_misses(self, load, tmp_path: Path) -> None:
+        """ONNX Runtime reads the numbers of a sparse weight from another file, too."""
+        content = onnx.load_model_from_string(
+            models.parse(CHAIN.replace("(x, w)", "(x, v)").replace("{", "{ v = Neg(w)"))
+        )
+        values = onnx.numpy_helper.from_array(np.full(160 * 160, -1, np.float32), "w")
+        places = onnx.numpy_helper.from_array(np.arange(160 * 160), "places")
+        onnx.external_data_helper.set_external_data(values, "values")
+        values.ClearField("raw_data")
+        content.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, places, [160, 160]))
+        (tmp_path / "sparse.onnx").write_bytes(content.SerializeToString())
+        for scale, expected in ((1, 160), (2, 320)):
+            np.full(160 * 160, -scale, np.float32).tofile(tmp_path / "values")
+            assert load(tmp_path / "sparse.onnx", expected) == "miss"
+            assert load(tmp_path / "sparse.onnx", expected) == "hit"
+
+    def test_weights_above_the_target_of_a_link(self, load, tmp_path: Path) -> None:
+        (tmp_path / "far/folder").mkdir(parents=True)
+        (tmp_path / "near").mkdir()
+        (tmp_path / "near/link").symlink_to(tmp_path / "far/folder")
+        for name, scale in (("near", 1), ("far", 2)):
+            path = models.save_apart(chain(scale), tmp_path / name / "apart.onnx", "apart.weights")
+        place = f"{tmp_path}/near/link/.."
+        model = path.read_bytes()
+        assert load(model, 320, external_data_dir=place) == "miss"
+        assert load(model, 320, external_data_dir=place) == "hit"
+        assert load(f"{place}/apart.onnx", 320) == "hit"
+
     def test_linked_weights_hit(self, load, tmp_path: Path) -> None:
         path = models.save_apart(chain(), tmp_path / "apart.onnx", "apart.weights")
         store = tmp_path / "store"

@@ -94,6 +94,34 @@ class TestForms:
             assert sorted(os.listdir(tmp_path)) == ["m.onnx", "m.w"]
         np.testing.assert_array_equal(Session(path).run([np.array(True)])[0], np.ones(64, np.float32))
 
+    @pytest.mark.parametrize("name", ["new.onnx", "new.ort", "elsewhere/new.onnx", "elsewhere/new.ort"])
+    def test_weights_outside_the_model_are_found_or_saved(self, tmp_path, name):
+        path = models.save_apart(models.weighted(), tmp_path / "m.onnx", "m.w")
+        (tmp_path / "elsewhere").mkdir()
+        # That of another model, which happens to have this name.
+        np.full(64, 7, np.float32).tofile(tmp_path / "elsewhere/m.w")
+        x = [np.ones(64, np.float32)]
+        for model, arguments in ((path, {}), (path.read_bytes(), {"external_data_dir": tmp_path})):
+            save_optimized(model, tmp_path / name, **arguments)
+            np.testing.assert_array_equal(Session(tmp_path / name).run(x)[0], np.arange(1, 65, dtype=np.float32))
+
+    def test_weights_that_stay_outside_are_found_or_refused(self, tmp_path):
+        content = onnx.load_model_from_string(models.branches())
+        for attribute in content.graph.node[0].attribute:
+            onnx.external_data_helper.set_external_data(attribute.g.initializer[0], "m.w")
+            attribute.g.initializer[0].ClearField("raw_data")
+        np.ones(64, np.float32).tofile(tmp_path / "m.w")
+        (tmp_path / "m.onnx").write_bytes(content.SerializeToString())
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere/m.w").write_bytes(b"that of another model")
+        for name in ("elsewhere/new.onnx", "elsewhere/new.ort", "new.ort"):
+            with pytest.raises(UnsupportedError, match=r"path: .*'m\.w'"):
+                save_optimized(tmp_path / "m.onnx", tmp_path / name, AS_IT_IS)
+            assert not (tmp_path / name).exists()
+        save_optimized(tmp_path / "m.onnx", tmp_path / "new.onnx", AS_IT_IS)
+        answer = Session(tmp_path / "new.onnx").run([np.array(True)])[0]
+        np.testing.assert_array_equal(answer, np.ones(64, np.float32))
+
     def test_weights_in_files_of_the_caller_go_into_the_new_file(self, tmp_path):
         models.save_apart(models.weighted(), tmp_path / "m.onnx", "given.w")
         held = np.fromfile(tmp_path / "given.w", np.uint8)

@@ -176,6 +176,15 @@ def path_bytes(value: Any, subject: str) -> bytes:
     return path
 
 
+def absolute(path: str) -> str:
+    """The absolute path: that of `os.path.abspath`, but ``..`` behind a link leads where it leads the system."""
+    parts = path.split(os.sep)
+    if os.pardir in parts:
+        end = len(parts) - parts[::-1].index(os.pardir)
+        path = os.path.join(os.path.realpath(os.sep.join(parts[:end])), *parts[end:])
+    return os.path.abspath(path)
+
+
 def paths(value: Any, subject: str) -> list[bytes]:
     """Several paths in the encoding of the system; one path alone is refused."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from zrt._common.arguments import absolute
 from zrt.errors import ArgumentError, FileError
 
 PREFIX = ".zrt-new-"
@@ -31,13 +32,13 @@ def replacing(
     Raises `ArgumentError` if the system refuses, if a file to write is one of the `inputs`, or if a name belongs to a
     device such as ``/dev/null``, which must not be replaced by a file.
     """
-    folder, name = os.path.split(os.path.abspath(target))
+    folder, name = os.path.split(absolute(target))
     names = (name, *beside)
     inputs = list(inputs)
     for each in (target, *(os.path.join(folder, each) for each in beside)):
         require_other(each, inputs, subject)
     try:
-        if os.path.isdir(os.path.abspath(target)):
+        if os.path.isdir(absolute(target)):
             raise IsADirectoryError(0, "Is a directory")
         require_plain(target, subject)
         _clear(folder)

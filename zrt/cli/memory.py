@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import byte_count
@@ -13,6 +14,7 @@ from zrt.cli import common, inputs, options
 from zrt.cli.options import option
 from zrt.cli.units import MIB, mebibytes
 from zrt.errors import ArgumentError
+from zrt.loading.session_options import WRITING_NOTHING
 from zrt.session.spec import SessionSpec
 
 if TYPE_CHECKING:
@@ -51,10 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt memory``."""
     page = None if arguments.json else common.open_page()
     settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
-    # Every measurement would write them anew.
-    settings.session.optimized_model_filepath = settings.session.profile_file_prefix = None
+    # Every measurement would write its files anew, and the thread that fills a cache would be measured too.
+    session = replace(settings.session, **WRITING_NOTHING)
     providers = common.requested_providers(arguments.provider, settings)
-    spec = SessionSpec(common.model_path(arguments.model), settings.session, providers)
+    spec = SessionSpec(common.model_path(arguments.model), session, providers)
     with common.terminable(), temporary_folder("zrt-memory-") as folder:
         footprints = Footprints(spec, inputs.user_inputs(arguments), folder)
         rows = list(footprints.measure_all(arguments.budget))

@@ -17,6 +17,9 @@ from zrt.bench import harness
 
 REFRESH_S = 0.1
 
+# Names in models are another's: such characters would be commands to the terminal.
+_CONTROLS = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\t"), ord("\n")}, "?")
+
 
 class _Console(Console):
     """rich's own exits the process when the reader has closed the output; the command does that itself."""
@@ -37,7 +40,8 @@ class Page:
 
     def line(self, *parts: str | tuple[str, str], style: str = "") -> None:
         """A line of text, also one that is longer than the page; a part may have a style of its own."""
-        self._console.print(Text.assemble(*parts), style=style, soft_wrap=True)
+        shown = (_shown(part) if isinstance(part, str) else (_shown(part[0]), part[1]) for part in parts)
+        self._console.print(Text.assemble(*shown), style=style, soft_wrap=True)
 
     def facts(self, *rows: tuple[str, str]) -> None:
         """A table of labels and facts."""
@@ -45,7 +49,7 @@ class Page:
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
         for row in rows:
-            grid.add_row(*row)
+            grid.add_row(*map(_shown, row))
         self._console.print(grid, soft_wrap=True)
 
     def table(
@@ -58,7 +62,7 @@ class Page:
         for head in heads[left:]:
             table.add_column(head, justify="right", no_wrap=True)
         for row, style in zip_longest(rows, styles, fillvalue=""):
-            table.add_row(*row, style=style)
+            table.add_row(*map(_shown, row), style=style)
         self._console.print(table)
 
     def columns(self, columns: Sequence[tuple[str, str]]) -> None:
@@ -70,6 +74,10 @@ class Page:
         grid.add_row(*pictures)
         grid.add_row(*captions, style="bold")
         self._console.print(grid)
+
+
+def _shown(text: str) -> str:
+    return text.translate(_CONTROLS)
 
 
 @contextmanager

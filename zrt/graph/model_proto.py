@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from zrt._common.arguments import path_bytes
+from zrt._common.arguments import absolute, path_bytes
 from zrt._native.cdata import buffer_at, release
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
@@ -40,7 +40,7 @@ def parse(model: model_source.Model) -> tuple[Any, str, str]:
     onnx = package()
     with model_source.Source(model) as source:
         data = source.read()
-        folder = "" if source.path is None else os.path.dirname(os.path.abspath(os.fsdecode(source.path)))
+        folder = "" if source.path is None else os.path.dirname(absolute(os.fsdecode(source.path)))
         try:
             proto = onnx.ModelProto.FromString(bytes(buffer_at(data)))
         # protobuf's Python implementation raises this; the one in C returns bytes, which `_check_text` finds.

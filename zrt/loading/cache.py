@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cache
 from typing import IO, Any, NamedTuple
 
-from zrt._common.arguments import path_bytes, shown, wrong_type
+from zrt._common.arguments import absolute, path_bytes, shown, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.cdata import buffer_at
 from zrt._native.library import library
@@ -118,7 +118,7 @@ def folder_of(wanted: Any) -> str | None:
     if not isinstance(wanted, (str, os.PathLike)):
         raise wrong_type("cache", "True, False or a folder", wanted)
     try:
-        return os.path.abspath(os.fsdecode(path_bytes(wanted, "cache")))
+        return absolute(os.fsdecode(path_bytes(wanted, "cache")))
     except OSError as error:
         raise UnusableFolder(f"{shown(wanted)} is relative to the current folder: {error.strerror}") from None
 

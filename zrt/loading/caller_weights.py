@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any
 
-from zrt._common.arguments import paths, text, texts, wrong_type
+from zrt._common.arguments import absolute, paths, text, texts, wrong_type
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import from_buffer, pointer_to, release, sizeof, strings
@@ -187,7 +187,7 @@ def _lend(lent: Mapping[str, Value], below: set[str], settings: PoolOptions) -> 
 def _stay_beside(path: bytes, settings: PoolOptions) -> None:
     """Makes ORT look for external weights beside the model's file, although the model now comes from memory."""
     if not settings.has_config_entry(EXTERNAL_DATA_DIR):
-        folder = os.path.dirname(os.path.abspath(path))
+        folder = os.path.dirname(os.fsencode(absolute(os.fsdecode(path))))
         settings.add_config_entry(EXTERNAL_DATA_DIR, folder)
 
 

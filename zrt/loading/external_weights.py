@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import path_bytes
+from zrt._common.arguments import absolute, path_bytes
 from zrt._common.open_within import Identity, PathRefused, identity, open_folder, open_within
 from zrt.errors import ArgumentError, Error, ModelError
 from zrt.loading.initializers import SMALLEST_LENT, Initializer, opened
@@ -37,7 +37,7 @@ class WeightFiles(ExitStack):
         own = source.path if folder is None else None
         start = os.path.dirname(own or b"") if folder is None else os.fsencode(folder)
         try:
-            self._base = os.path.abspath(start)
+            self._base = os.fsencode(absolute(os.fsdecode(start)))
         except OSError as error:
             raise ModelError(f"{source.subject}: the current folder: {error.strerror}") from None
         self._trusted: set[Identity] = set()

@@ -11,7 +11,7 @@ from typing import Any
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import require_other
-from zrt._common.onnx_fields import Attribute, Function, Graph, Model, Node
+from zrt._common.onnx_fields import Attribute, Function, Graph, Model, Node, SparseTensorFields
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.initializers import ONNX_DOMAIN, Field, Initializer, ModelFile, opened
@@ -85,7 +85,7 @@ def _read(file: ModelFile) -> Contents:
             elif part.number == Graph.INITIALIZER:
                 _add(contents, file.initializer(part))
             else:
-                _add(contents, file.sparse_initializer(part))
+                _add_sparse(contents, file, part)
     contents.operators = Counter(dict(contents.operators.most_common()))
     return contents
 
@@ -103,7 +103,7 @@ def _read_node(file: ModelFile, node: Field, contents: Contents) -> Iterator[Fie
                 if value.number in (Attribute.G, Attribute.GRAPHS):
                     yield value
                 elif value.number == Attribute.SPARSE_TENSOR:
-                    _add(contents, file.sparse_initializer(value))
+                    _add_sparse(contents, file, value)
                 else:
                     _add(contents, file.initializer(value))
     contents.operators[name if domain in ("", ONNX_DOMAIN) else f"{domain}::{name}"] += 1
@@ -117,3 +117,12 @@ def _add(contents: Contents, weight: Initializer | None) -> None:
     contents.nbytes += weight.nbytes
     if weight.location is not None:
         contents.outside[weight.location] += weight.nbytes
+
+
+def _add_sparse(contents: Contents, file: ModelFile, weight: Field) -> None:
+    """Counts a sparse weight as the dense one that ONNX Runtime makes of it, and its parts in other files."""
+    _add(contents, file.sparse_initializer(weight))
+    for part in file.messages(weight, SparseTensorFields.VALUES, SparseTensorFields.INDICES):
+        info = file.initializer(part)
+        if info is not None and info.location is not None:
+            contents.outside[info.location] += info.nbytes

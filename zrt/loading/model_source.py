@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
-from zrt._common.arguments import path_bytes, wrong_type
+from zrt._common.arguments import absolute, path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public_in
 from zrt._native.cdata import buffer_at, from_buffer, release
@@ -68,7 +68,7 @@ class Source:
             name = model if type(model) is str else os.fsdecode(model)
             self.subject: str = f"model {name!r}"
             _check_file(self.path, self.subject)
-            self.absolute = name if name.startswith(os.sep) else os.path.abspath(name)
+            self.absolute = name if name.startswith(os.sep) else absolute(name)
         elif isinstance(model, (bytes, bytearray, memoryview)):
             self.subject = "model in memory"
             self.data = _check_bytes(model, self.subject)

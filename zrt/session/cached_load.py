@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import path_bytes
+from zrt._common.arguments import absolute, path_bytes
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.forks import SessionHandle
 from zrt.errors import CallbackError, Error, ModelLoadCanceledError, OrtError
@@ -99,7 +99,7 @@ def load(
         cache.open_folder(folder)
         beside = options.config_entries.get(EXTERNAL_DATA_DIR) if external_data_dir is None else external_data_dir
         if beside is not None:
-            beside = os.path.abspath(os.fsdecode(path_bytes(beside, "external_data_dir")))
+            beside = absolute(os.fsdecode(path_bytes(beside, "external_data_dir")))
         job = Job(folder, prefix, beside, settings)
         handle = _from_entry(job, source, options, load_plainly)
         if handle is not None:
@@ -115,7 +115,7 @@ def load(
     handle = load_plainly(source, options, external_data_dir)
     if job is not None:
         try:
-            plain = plain_model(model) if source.path is None else os.path.abspath(os.fsdecode(source.path))
+            plain = plain_model(model) if source.path is None else absolute(os.fsdecode(source.path))
             thread = threading.Timer(DELAY_S, _make, (job, plain, source.subject))
             thread.name = "zrt-cache"
             thread.start()

@@ -6,15 +6,15 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from zrt._common.arguments import boolean, entries, integer, path_bytes, text, wrong_type
+from zrt._common.arguments import boolean, entries, integer, path_bytes, paths, text, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._common.files import plain_name, replacing
+from zrt._common.files import is_same, plain_name, replacing
 from zrt._common.public import public
 from zrt._native.library import library
 from zrt.errors import ArgumentError, InvalidGraphError, UnsupportedError
 from zrt.loading import model_source, origin
-from zrt.loading.model_contents import model_files
-from zrt.loading.model_source import Model
+from zrt.loading.model_contents import contents_of, model_files
+from zrt.loading.model_source import EXTERNAL_DATA_DIR, Model
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
@@ -45,13 +45,17 @@ def save_optimized(
     only. The optimizer can be disabled when the result is loaded.
 
     With `weights_file`, the name of a file beside `path`, weights of `weights_from` bytes and more go there: a model
-    file holds at most 2 GB. Existing files are replaced as a whole at the end; sessions that read the old files are not
-    affected. Only with `in_place` may they be the model's own file and those of its weights; a link stays, and the file
-    that it leads to is replaced.
+    file holds at most 2 GB. Without it, weights that the model has in other files go into the new file; a new ONNX file
+    in the model's own folder shares these files with the model.
+
+    Existing files are replaced as a whole at the end; sessions that read the old files are not affected. Only with
+    `in_place` may they be the model's own file and those of its weights; a link stays, and the file that it leads to is
+    replaced.
 
     Raises the same errors as `Session`, `ArgumentError` if the files cannot be written, or are the model's, and
     `UnsupportedError` if ONNX Runtime is older than 1.31 and writes `weights_file` so that the result does not load: it
-    does so with large weights in the body of a loop or a branch.
+    does so with large weights in the body of a loop or a branch; or if it leaves such weights in files that the result
+    would not find.
     """
     target = os.fsdecode(path_bytes(path, "path"))
     if options is not None and not isinstance(options, SessionOptions):
@@ -72,16 +76,22 @@ def save_optimized(
         settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME] = weights_file
         smallest = str(integer(weights_from, "weights_from"))
         settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_MIN_SIZE_IN_BYTES] = smallest
-    kept: list[str] = []
-    if boolean(in_place, "in_place"):
-        target = os.path.realpath(target)
-    else:
-        entries_of_load = dict(settings)
-        if external_data_dir is not None:
-            folder = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
-            entries_of_load[SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH] = folder
-        with model_source.Source(model) as source:
-            kept = model_files(source, entries_of_load)
+    boolean(in_place, "in_place")
+    entries_of_load = dict(settings)
+    if external_data_dir is not None:
+        entries_of_load[EXTERNAL_DATA_DIR] = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
+    with model_source.Source(model) as source:
+        kept = model_files(source, entries_of_load)
+        own = "" if source.path is None else os.fsdecode(source.path)
+    folder = entries_of_load.get(EXTERNAL_DATA_DIR) or os.path.dirname(own) or os.curdir
+    new_folder = folder if in_place else os.path.dirname(target) or os.curdir
+    moves = len(kept) > bool(own) and weights_file is None and (in_ort_format or not is_same(folder, new_folder))
+    if moves:
+        # The new model would look for these files in its own folder: weights that zrt brings go into it.
+        trusted = map(os.fsdecode, paths(chosen.trusted_folders, "trusted_folders"))
+        chosen = replace(chosen, trusted_folders=[folder, *trusted])
+    if in_place:
+        target, kept = os.path.realpath(target), []
     beside = [] if weights_file is None else [weights_file]
     with replacing(target, *beside, inputs=kept) as (written, *_):
         optimized = f"{written}.onnx" if in_ort_format else written
@@ -90,6 +100,8 @@ def save_optimized(
         with model_source.Source(model) as source:
             level, asked = chosen.graph_optimization_level, parse(providers).asked()
             made = origin.written(source, target, level, chosen.config_entries, asked, external_data_dir)
+        if moves:
+            _require_weights(optimized)
         origin.append(optimized, made, f"path: {target!r}")
         of_the_model: dict[str, Any] = {
             "initializers": {},
@@ -117,3 +129,14 @@ def save_optimized(
                     "so that the result does not load: leave weights_file out, define the weights outside the body, or "
                     "take ONNX Runtime 1.31 or later"
                 ) from error
+
+
+def _require_weights(model: str) -> None:
+    """Raises for a written model with weights in files, which it would look for in its own folder."""
+    with model_source.Source(model) as source:
+        outside = contents_of(source).outside
+    if outside:
+        raise UnsupportedError(
+            f"path: ONNX Runtime leaves weights in {', '.join(map(repr, outside))}, where the new model would not find "
+            "them: give weights_file, or save an ONNX file in the folder of these files"
+        )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from zrt._common.arguments import boolean, choose, path_bytes, texts, wrong_type
+from zrt._common.arguments import absolute, boolean, choose, path_bytes, texts, wrong_type
 from zrt._common.public import guarded, public
 from zrt.errors import ArgumentError, BusyError, UnsupportedError
 from zrt.loading.model_source import Model, plain_model
@@ -91,13 +91,13 @@ class SessionSpec:
         chosen._check()
         settings = chosen.to_dict()
         for name in ("custom_op_libraries", "trusted_folders"):
-            settings[name] = [os.path.abspath(path) for path in settings[name]]
+            settings[name] = [absolute(path) for path in settings[name]]
         if isinstance(settings.get("cache"), str):
-            settings["cache"] = os.path.abspath(settings["cache"])
+            settings["cache"] = absolute(settings["cache"])
         if external_data_dir is not None:
-            external_data_dir = os.path.abspath(os.fsdecode(path_bytes(external_data_dir, "external_data_dir")))
+            external_data_dir = absolute(os.fsdecode(path_bytes(external_data_dir, "external_data_dir")))
         content = (
-            os.path.abspath(source) if isinstance(source, str) else source,
+            absolute(source) if isinstance(source, str) else source,
             json.dumps(settings, sort_keys=True),
             providers.name if isinstance(providers, DevicePolicy) else _as_data(providers),
             external_data_dir,
