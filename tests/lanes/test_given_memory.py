@@ -226,6 +226,9 @@ class TestState:
                 session.lane({"x": 2}, inputs=inputs, state=state)
         with pytest.raises(ArgumentError, match="input 'count': 2 lanes would write into the same memory"):
             zrt.Runtime(session, 2, shapes={"x": 1}, inputs={"count": count}, state=state)
+        # Behind an input that several lanes may read.
+        with pytest.raises(ArgumentError, match="input 'count': 2 lanes would write into the same memory"):
+            zrt.Runtime(session, 2, inputs={"x": f32(1), "count": count}, state=state)
 
 
 class TestLifetime:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from zrt import providers
 from zrt._common import installation
+from zrt._common.arguments import absolute
 from zrt._common.files import require_other
 from zrt._native import library_files
 from zrt.bench.harness import Progress, ignore_progress
@@ -146,7 +147,7 @@ def other_library(arguments: argparse.Namespace) -> Path | None:
     if arguments.library is not None and arguments.python is not None:
         raise UsageError("--library and --python both say which ONNX Runtime to ask: give one")
     if arguments.python is None:
-        return None if arguments.library is None else Path(os.path.abspath(arguments.library))
+        return None if arguments.library is None else Path(absolute(str(arguments.library)))
     command = [arguments.python, "-c", "import json, sys; print(json.dumps(sys.path))"]
     try:
         done = subprocess.run(command, capture_output=True, check=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zrt._common import installation
-from zrt._common.arguments import integer
+from zrt._common.arguments import absolute, integer
 from zrt.cli import common, options
 from zrt.cli.options import UsageError, option, whole
 from zrt.cli.units import plural
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt score``."""
     page = None if arguments.json else common.open_page()
     # Workers of a cluster have another current folder.
-    arguments.source = Path(os.path.abspath(arguments.source))
+    arguments.source = Path(absolute(str(arguments.source)))
     arguments.target = Path(os.path.realpath(arguments.target))
     with ExitStack() as stack:
         try:

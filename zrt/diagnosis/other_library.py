@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zrt._common.arguments import path_bytes
+from zrt._common.arguments import absolute, path_bytes
 from zrt.bench.child import Child, EndedError
 from zrt.diagnosis.sides import Arrays, Feeds, SessionSide
 from zrt.errors import ModelError
@@ -22,7 +22,7 @@ class OtherLibrarySide(SessionSide):
     def __init__(self, spec: SessionSpec, library: str | os.PathLike[str]) -> None:
         """Raises `LibraryError` for a library that cannot be used."""
         super().__init__(spec)
-        self._process = Child(ZRT_ORT_LIBRARY=os.path.abspath(os.fsdecode(path_bytes(library, "library"))))
+        self._process = Child(ZRT_ORT_LIBRARY=absolute(os.fsdecode(path_bytes(library, "library"))))
         try:
             self._ask(_open, self.spec)
         except BaseException:

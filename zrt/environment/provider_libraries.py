@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import Any, TypeAlias
 
-from zrt._common.arguments import path_bytes, text
+from zrt._common.arguments import absolute, path_bytes, text
 from zrt._native import library_files, status
 from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
@@ -107,20 +107,20 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
     if problem:
         kind = ProviderError if os.path.exists(file) else ProviderNotFoundError
         raise kind(f"provider library {name!r}: {os.fsdecode(file)!r}: {problem}")
-    file = os.path.abspath(file)
-    subject = f"provider library {name!r}: {os.fsdecode(file)!r}"
+    place = absolute(os.fsdecode(file))
+    subject = f"provider library {name!r}: {place!r}"
     with lock:
         if name in _libraries:
             raise ArgumentError(f"provider library {name!r} is registered already, from {_libraries[name].path!r}")
         if _selecting:
             raise BusyError(f"{subject}: {LOADING}")
         with status.named(subject):
-            cuda_parts.require(os.fsdecode(file))
-        library = Library(name, os.fsdecode(file))
+            cuda_parts.require(place)
+        library = Library(name, place)
         before = len(_addresses(environment))
         failed: Any = True
         try:
-            failed = api().RegisterExecutionProviderLibrary(environment, named, file)
+            failed = api().RegisterExecutionProviderLibrary(environment, named, os.fsencode(place))
         finally:
             fresh = _addresses(environment)[before:]
             if failed is True and fresh:

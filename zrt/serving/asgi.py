@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common import installation
-from zrt._common.arguments import path_bytes, shown, wrong_type
+from zrt._common.arguments import absolute, path_bytes, shown, wrong_type
 from zrt._common.public import public_in
 from zrt.errors import ArgumentError
 from zrt.loading.model_source import Model
@@ -143,7 +143,7 @@ def application(
         raise ArgumentError("models: there are none")
     sources = {_name(name, "models"): _versions(name, source) for name, source in models.items()}
     # Its processes, and those of a cluster, may have other current folders.
-    folder = None if record is None else os.path.abspath(os.fsdecode(path_bytes(record, "record")))
+    folder = None if record is None else absolute(os.fsdecode(path_bytes(record, "record")))
     settings = Settings(max_batch, max_wait, lanes, max_queue, max_body, timeout, folder, slower_than)
     for package in NEEDED:
         installation.require(package, "serve", "serving")
