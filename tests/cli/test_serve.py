@@ -212,6 +212,21 @@ def test_sigterm_answers_the_requests_in_progress(start, saved, workers):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+def test_request_that_outlasts_the_grace_gets_an_error(start, saved, workers):
+    path = saved(models.parse(LOOP), "loop.onnx")
+    process, document = start(path, "--threads", 1, "--grace", 0, "--workers", workers)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, document["address"], "/v2/models/loop/infer", {"inputs": wire.steps(2**62)})
+        while metrics(document["address"]).get('zrt_queue_seconds_count{model="loop",version="1"}') != 1:
+            time.sleep(0.01)
+        code, err = end(process, signal.SIGTERM)
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            asked.result()
+    assert (caught.value.code, json.load(caught.value)) == (503, {"error": "the server is shutting down"})
+    assert (code, "Traceback" in err) == (0, False)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
 def test_sigterm_under_load_loses_no_request_that_was_taken(start, workers):
     """A client that waits for "100 Continue" before it sends the body knows that the server has taken its request."""
     process, document = start("--workers", workers)

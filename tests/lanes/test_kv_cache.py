@@ -398,6 +398,28 @@ def test_planes_of_positions_follow_their_rows(load):
 ROWS = PLANES.replace("[3, b, s]", "[b, s]")
 
 
+@pytest.mark.parametrize("size", ["total", "t", "unknown"])
+def test_outputs_that_grow_with_the_cache_are_left_to_ort(load, size):
+    session = load(
+        f"""(float[b, s, 2] input_ids, float[b, p, 2] past_0, int64[b, total] attention_mask)
+          => (float[b, t, 2] present_0, float[b, s, {size}] attentions, float[b, s, 2] y) {{
+            present_0 = Concat <axis = 1> (past_0, input_ids)
+            keys = Transpose <perm = [0, 2, 1]> (present_0)
+            attentions = MatMul(input_ids, keys)
+            y = Neg(input_ids)
+        }}"""
+    )
+    lane = session.lane({"input_ids": (1, 2, 2)}, state=zrt.kv_cache(session, capacity=8))
+    assert lane.audit().allocations == ("attentions: its shape may grow with the state",)
+    shapes = []
+    for _ in range(3):
+        lane.run()
+        shapes.append(lane.outputs["attentions"].shape)
+    assert shapes == [(1, 2, 2), (1, 2, 4), (1, 2, 6)]
+    given = session.lane({"input_ids": (1, 2, 2)}, {"attentions": (1, 2, 2)}, state=zrt.kv_cache(session, capacity=8))
+    assert not given.audit().allocations
+
+
 class TestWritesOfMasks:
     @pytest.fixture
     def lane(self, load):

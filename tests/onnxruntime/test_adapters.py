@@ -1,5 +1,6 @@
 """`AdapterFormat` and `LoraAdapter`: the files of adapters, and runs with them."""
 
+import copy
 import gc
 from typing import Any
 
@@ -33,6 +34,10 @@ def test_new_adapter_is_empty(ort, state) -> None:
     assert versions(adapter) == (1, 0, 0)
     assert adapter.get_parameters() == {}
     assert ort.AdapterFormat(state.AdapterFormat()).get_parameters() == {}
+
+
+def test_copy_is_the_same_adapter(adapter) -> None:
+    assert versions(copy.copy(adapter)) == (1, 3, 5)
 
 
 def test_adapter_comes_back_from_its_file(ort, adapter, tmp_path) -> None:

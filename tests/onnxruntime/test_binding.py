@@ -1,5 +1,6 @@
 """`IOBinding`: inputs and outputs by name, and runs over them."""
 
+import copy
 from typing import Any
 
 import ml_dtypes
@@ -50,6 +51,12 @@ def test_run_fills_the_outputs(session) -> None:
         assert value.numpy().tolist() == [1, 2, 3, 4]
         assert value.device_name() == "cpu"
         assert [each.shape() for each in binding.get_outputs_as_ortvaluevector()] == [[4]]
+
+
+def test_copy_is_the_same_binding(session) -> None:
+    binding = bound(session, np.arange(4, dtype=np.float32))
+    assert result(session, copy.copy(binding)) == [1, 2, 3, 4]
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [1, 2, 3, 4]
 
 
 def test_each_request_may_bind_anew(session) -> None:

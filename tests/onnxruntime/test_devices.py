@@ -1,6 +1,7 @@
 """Devices, memories and what execution providers offer."""
 
 import copy
+import os
 import pickle
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.onnxruntime.packages import ours
 from tests.support import models, plugin
+from zrt._native.library import library
 from zrt.environment.environment import current
 
 NVIDIA, MICROSOFT, HUAWEI, INTEL = 0x10DE, 0x1414, 0x19E5, 0x8086
@@ -161,12 +163,13 @@ def test_ep_devices_offer_the_cpu(ort, state) -> None:
         device.memory_info(0)
 
 
-def test_devices_are_neither_made_nor_copied_nor_pickled(state) -> None:
+def test_devices_are_neither_made_nor_pickled(ort, state) -> None:
     for name in ("OrtEpDevice", "OrtHardwareDevice", "OrtSyncStream", "OrtValue", "SparseTensor"):
         with pytest.raises(TypeError):
             getattr(state, name)()
     device = state.OrtDevice(0, 0, 0)
-    for work in (copy.copy, copy.deepcopy, pickle.dumps):
+    assert copy.copy(ort.OrtDevice.make("cpu", 0)).device_id() == 0
+    for work in (copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="cannot pickle"):
             work(device)
 
@@ -209,6 +212,17 @@ def test_missing_provider_library_raises_fail(ort, state, tmp_path, refused) -> 
         ort.unregister_execution_provider_library("mine")
     with pytest.raises(TypeError):
         ort.register_execution_provider_library("mine", 3)
+
+
+@ours
+def test_relative_path_of_a_provider_library_begins_beside_onnxruntime(ort, tmp_path, monkeypatch) -> None:
+    path = os.path.relpath(plugin.path(), os.path.dirname(library().path or ""))
+    # So deep that the steps up in the path do not lead to the root from here.
+    deep = tmp_path.joinpath(*["deep"] * path.count(os.pardir))
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    ort.register_execution_provider_library("beside", path)
+    ort.unregister_execution_provider_library("beside")
 
 
 @pytest.fixture

@@ -274,6 +274,20 @@ def test_sparse_result_is_a_sparse_tensor(load: Any, state: Any) -> None:
     (tensor,) = load(models.sparse_constant()).run(None, {})
     assert isinstance(tensor, state.SparseTensor)
     assert tensor.values().tolist() == [1, 2]
+    assert tensor.format == state.OrtSparseFormat.ORT_SPARSE_COO
+
+
+@pytest.mark.parametrize(
+    ("feed", "error"),
+    [
+        (np.array(["a", "\ud800"], object), UnicodeEncodeError),
+        (["\ud800"], UnicodeEncodeError),
+        (np.array([b"\xff"]), UnicodeDecodeError),
+    ],
+)
+def test_text_that_is_no_utf8_raises_an_error_of_unicode(load: Any, refused: Any, feed: Any, error: Any) -> None:
+    with refused(error, "input 'x'"):
+        load(identity("string")).run(None, {"x": feed})
 
 
 def test_result_of_float8_is_an_array_of_bytes(load: Any) -> None:

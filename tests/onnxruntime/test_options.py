@@ -2,6 +2,7 @@
 
 import builtins
 import copy
+import ctypes
 import pickle
 from decimal import Decimal
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 import zrt
 import zrt.onnxruntime
+from tests.onnxruntime.models import FEEDS, model
+from tests.support import compiler
 
 BOOLEANS = {
     "SessionOptions": {
@@ -198,6 +201,7 @@ REFUSED = [
         for arguments in (("n", 2.0), ("n", "2"), (1, 1), ("n", 2**63), ("n",))
     ),
     ("register_custom_ops_library", ("/nowhere/nope.so",), "Fail", f"{NOT_LOADED}nope.so with"),
+    ("register_custom_ops_library", ("nope.so",), "Fail", f"{NOT_LOADED}nope.so with"),
     ("register_custom_ops_library", (__file__,), "Fail", f"{NOT_LOADED}test_options.py with"),
     ("register_custom_ops_library", (1,), "TypeError", ""),
     ("add_session_config_entry", ("\ud800", "value"), "TypeError", ""),
@@ -232,6 +236,14 @@ REFUSED = [
     ("set_provider_selection_policy_delegate", (1,), "TypeError", ""),
     ("set_load_cancellation_flag", ("x",), "TypeError", ""),
 ]
+
+
+def test_library_of_operators_is_found_by_its_name_alone(ort, options, tmp_path) -> None:
+    # The system's loader also finds a library that is loaded already.
+    name, source = "libzrt_found_by_name.so", "void *RegisterCustomOps(void *options, void *api) { return 0; }"
+    ctypes.CDLL(str(compiler.shared_library(tmp_path / "operators.so", source, f"-Wl,-soname,{name}")))
+    options.register_custom_ops_library(name)
+    assert ort.InferenceSession(model(), options, providers=["CPUExecutionProvider"]).run(None, FEEDS)
 
 
 @pytest.mark.parametrize(("method", "arguments", "error", "words"), REFUSED)

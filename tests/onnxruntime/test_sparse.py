@@ -1,5 +1,6 @@
 """`SparseTensor`: its formats, views and refusals."""
 
+import copy
 import gc
 from typing import Any
 
@@ -38,6 +39,18 @@ def test_coo_has_values_and_indices(ort, cpu, indices, expected) -> None:
     assert tensor.dense_shape() == [3, 3]
     assert tensor.data_type() == "sparse_tensor(float)"
     assert tensor.device_name() == "cpu"
+
+
+def test_format_is_an_attribute_in_the_extension_module(ort, state, cpu) -> None:
+    tensor = state.SparseTensor.sparse_coo_from_numpy([3, 3], VALUES, DIAGONAL, cpu._get_c_device())
+    assert isinstance(tensor, state.SparseTensor)
+    assert tensor.format == state.OrtSparseFormat.ORT_SPARSE_COO
+    assert ort.SparseTensor(tensor).format() == state.OrtSparseFormat.ORT_SPARSE_COO
+
+
+def test_copy_is_the_same_tensor(ort, cpu) -> None:
+    tensor = ort.SparseTensor.sparse_coo_from_numpy([3, 3], VALUES, DIAGONAL, cpu)
+    assert copy.copy(tensor).values().ctypes.data == VALUES.ctypes.data
 
 
 def test_csr_has_columns_and_rows(ort, cpu) -> None:

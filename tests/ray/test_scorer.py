@@ -122,6 +122,7 @@ class TestMistakes:
             ({"inputs": {"z": "x"}}, ArgumentError, "the model has no input 'z'; it has 'x', 'k'"),
             ({"inputs": ["x"]}, DTypeError, "inputs: expected a mapping"),
             ({"inputs": {"x": 3}}, DTypeError, r"inputs\['x'\]: expected a str or a sequence of str, got int 3"),
+            ({"inputs": {"x": []}}, ArgumentError, r"inputs\['x'\]: there are no columns"),
             ({"keep": 3}, DTypeError, "keep: expected"),
             ({"keep": ["y"]}, ArgumentError, "column 'y'"),
             ({"batch": 0}, ArgumentError, "batch: 0"),

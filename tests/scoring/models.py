@@ -36,3 +36,22 @@ def lookup() -> bytes:
         """(int64[batch] k) => (float[batch] y)
         <float[10] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}> { y = Gather(table, k) }"""
     )
+
+
+def countdown() -> bytes:
+    """``y``: ``x``, a whole number above 0, counted down to 0; any other never ends."""
+    return parse(
+        """(float[batch] x) => (float[batch] y) <float one = {1}, float zero = {0}, bool go = {1}> {
+            y = Loop (, go, x) <body = step (int64 i, bool c, float[batch] a) => (bool d, float[batch] b) {
+                b = Sub(a, one)
+                s = ReduceSum <keepdims = 0> (b)
+                e = Equal(s, zero)
+                d = Not(e)
+            }>
+        }"""
+    )
+
+
+def misdeclared() -> bytes:
+    """``y = x``, whose second size is declared as that of the rows, which it is for one row in a batch of one."""
+    return parse("(float[batch, 2] x) => (float[batch, batch] y) { y = Identity(x) }")

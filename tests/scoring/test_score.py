@@ -47,6 +47,22 @@ def parts_of(folder: Path, *, resume: bool = False, recipe: str = "a") -> Parts:
 COLUMNS = {"x": ["x"], "k": ["k"]}
 
 
+@pytest.mark.parametrize(
+    ("model", "x"),
+    [(models.countdown(), np.arange(1, 5)), (models.misdeclared(), np.arange(8).reshape(-1, 2))],
+    ids=["ends for these rows alone", "declares another output"],
+)
+def test_model_runs_on_the_rows_alone_and_as_it_is(tmp_path: Path, model: bytes, x: np.ndarray) -> None:
+    np.savez(tmp_path / "data.npz", x=x.astype(np.float32))
+    parts = parts_of(tmp_path)
+    score(
+        open_source(tmp_path / "data.npz", "npz"), Scorer(zrt.Session(model, QUIET), 1), {"x": ["x"]}, parts, threads=1
+    )
+    parts.finish()
+    with np.load(tmp_path / "results.npz") as columns:
+        assert columns["y"].tolist() == (x if x.ndim > 1 else x * 0).tolist()
+
+
 @pytest.mark.parametrize("size", [1, 64])
 @pytest.mark.parametrize("row", [0, 217, ROWS - 1])
 def test_an_error_of_the_model_s_names_the_row(tmp_path: Path, size: int, row: int) -> None:

@@ -220,6 +220,31 @@ def test_client_that_waits_for_its_answer_is_not_given_up(opened: Connection, lo
     assert not opened.transport.close.called
 
 
+def answer(opened: Connection, request: Any) -> None:
+    request.response_complete = True
+    opened.on_response_complete()
+
+
+@pytest.mark.parametrize("late", [b"\r\n", b" " * 100], ids=["blank line", "body after its answer"])
+def test_client_that_asks_no_more_is_given_up(opened: Connection, loop: Loop, late: bytes) -> None:
+    """Also if something came after the answer that is no request."""
+    # With what comes late the body is whole, or it was before.
+    opened.data_received(HEAD + b"\r\n" + (b" " * 100).removesuffix(late))
+    answer(opened, opened.cycle)
+    opened.data_received(late)
+    loop.pass_time(61)
+    assert opened.transport.close.called
+
+
+def test_client_that_waits_for_its_second_answer_is_not_given_up(opened: Connection, loop: Loop) -> None:
+    opened.data_received(HEAD + b"\r\n" + b" " * 100)
+    first = opened.cycle
+    opened.data_received(HEAD + b"\r\n" + b" " * 100)
+    answer(opened, first)
+    loop.pass_time(1000)
+    assert not opened.transport.close.called
+
+
 def test_client_that_takes_its_answer_slowly_is_not_given_up(opened: Connection, loop: Loop) -> None:
     opened.data_received(HEAD + b"\r\n" + b" " * 100)
     for unsent in range(1000, 0, -1):

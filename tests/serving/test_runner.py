@@ -266,6 +266,42 @@ class TestAlone:
             assert value["where"].tolist() == [np.flatnonzero(array).tolist()]
         assert counted.hits == [False, False, True, True]
 
+    def test_only_the_data_of_requests_run(self, build: Callable[..., Any], counted: Counted) -> None:
+        """On made-up data a loop of the model may never end, and no deadline ends the trial runs of a lane."""
+        seen: list[list[float]] = []
+
+        class Watch(zrt.CustomOp):
+            inputs = ("float32",)
+            outputs = ("float32",)
+
+            def compute(self, context: Any) -> None:
+                (x,) = context.inputs
+                seen.append(x.tolist())
+                context.output(0, x.shape)[...] = x
+
+        options = zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain("own", [Watch()])])
+        model = build("(float[n] x) => (float[n] y) { y = own.Watch(x) }")
+        model.opset_import.add(domain="own", version=1)
+        with zrt.Session(model, options) as session:
+            runs = runner(session, counted)
+            for value in (3, 4, 5):
+                runs.run([job({"x": np.array([value], np.float32)}, key=None)])
+            runs.close()
+        assert counted.hits == [False, False, True]
+        assert seen == [[3], [4], [5]]
+
+    def test_outputs_that_the_model_declares_wrongly_come_as_they_are(
+        self, load: Callable[..., zrt.Session], counted: Counted
+    ) -> None:
+        """Also where the first ones fit, and there is a lane."""
+        text = "(float[n, 6] x, int64[2] s) => (float[n, 6] y) { y = Reshape(x, s) }"
+        runs = runner(load(text), counted)
+        x = np.arange(6, dtype=np.float32).reshape(1, 6)
+        for shape in [(1, 6)] * 3 + [(3, 2)] * 2 + [(1, 6)]:
+            [value] = runs.run([job({"x": x, "s": np.array(shape)}, key=None)])
+            assert y([value]) == [x.reshape(shape).tolist()]
+        assert counted.hits == [False, False, True, False, False, False]
+
     def test_model_without_inputs_runs(self, load: Callable[..., zrt.Session], counted: Counted) -> None:
         runs = runner(load("() => (float y) { y = Constant <value = float {3}> () }"), counted)
         for _ in range(3):

@@ -5,6 +5,7 @@ import concurrent.futures
 import gc
 import inspect
 import logging
+import sys
 import threading
 import time
 import weakref
@@ -16,6 +17,7 @@ import pytest
 import zrt
 from tests.conftest import LOOP
 from tests.support import models
+from tests.support.interrupts import on_its_own
 from tests.support.together import in_threads
 from zrt import errors
 from zrt.session import async_runs
@@ -336,6 +338,28 @@ def test_cancel_wakes_the_thread_that_waits(loop, endless, background):
     time.sleep(0.02)
     future.cancel()
     job.result()
+
+
+def test_interrupt_at_the_end_of_a_wait_holds_up_no_later_wait(add, background):
+    future = add.submit(FEEDS)
+    concurrent.futures.wait([future])
+
+    def interrupted():
+        def trace(frame, event, _):
+            # Python looks for signals at the start of a function.
+            if frame.f_code is async_runs._open_gate.__code__:
+                raise KeyboardInterrupt
+
+        sys.settrace(trace)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                future.result()
+        finally:
+            sys.settrace(None)
+
+    on_its_own(interrupted)
+    [total] = background(future.result).result()
+    assert (total == SUM).all()
 
 
 def test_waiting_thread_calls_no_callback(loop, endless, background, eventually):

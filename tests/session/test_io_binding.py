@@ -1,6 +1,9 @@
 """`IoBinding`: inputs bound by name, runs, lifetimes, threads and errors."""
 
+import contextlib
 import gc
+import itertools
+import sys
 import weakref
 
 import numpy as np
@@ -11,7 +14,9 @@ from benches.models import build as bench_models
 from tests.support import models
 from tests.support.arrays import Tracked, f32
 from tests.support.bindings import bind, ran
+from tests.support.interrupts import on_its_own
 from zrt.errors import ArgumentError, BusyError, DTypeError, TerminatedError, UnsupportedError
+from zrt.session import io_binding
 
 
 class TestInputs:
@@ -120,6 +125,33 @@ class TestRun:
         binding.bind_output("z")
         assert ran(binding)["z"] == [10]
         assert into.tolist() == [3]
+
+    def test_interrupted_clear_leaves_no_input_that_only_seems_bound(self, relu):
+        def interrupts(number):
+            """Interrupts at the start of that function of the module; False if there are fewer."""
+            binding = bind(relu, {"x": f32(1)}, "y")
+            left = number
+
+            def trace(frame, event, _):
+                nonlocal left
+                left -= frame.f_code.co_filename == io_binding.__file__
+                if left < 0:
+                    raise KeyboardInterrupt
+
+            sys.settrace(trace)
+            try:
+                binding.clear_inputs()
+                return False
+            except KeyboardInterrupt:
+                return True
+            finally:
+                sys.settrace(None)
+                # Bound or not: ONNX Runtime never has to do without an input.
+                with contextlib.suppress(ArgumentError):
+                    binding.run()
+
+        reached = next(number for number in itertools.count() if not on_its_own(interrupts, number))
+        assert reached > 2
 
     def test_clear_releases_the_memory(self, relu):
         x, y = (f32(1).view(Tracked) for _ in range(2))

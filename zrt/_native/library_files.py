@@ -39,6 +39,11 @@ def problem(path: str | bytes) -> str | None:
     return "it is cut off: the file is shorter than its headers say" if elf.is_cut(path) else None
 
 
+def problem_of_name(name: str | bytes) -> str | None:
+    """`problem`, but a bare name that is no file here is left to the system's loader, which has folders of its own."""
+    return problem(name) if os.path.dirname(name) or os.path.exists(name) else None
+
+
 def metadata(name: str, folders: Iterable[str] | None = None) -> str | None:
     """The folder of an installed distribution's metadata, whose name contains the version; `folders`: those to look in.
 

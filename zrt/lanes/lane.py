@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -152,6 +153,8 @@ class Lane(Owner, guarded=False):
     # The ports for which the lane has no memory: those of a state.
     _carried_inputs: frozenset[str] = frozenset()
     _carried_outputs: frozenset[str] = frozenset()
+    # The outputs that grow with a state, with the reason why they have no memory.
+    _growing: Mapping[str, str] = MappingProxyType({})
 
     rebound: frozenset[str]
     """The inputs that are bound again before each run."""
@@ -188,7 +191,10 @@ class Lane(Owner, guarded=False):
             session,
             with_shapes(shapes, inputs, session.inputs, "input"),
             with_shapes(output_shapes, outputs, session.outputs, "output"),
-            leave={info.name for info in session.outputs if where_out.of(info.name).kind == "left"},
+            leave={
+                **self._growing,
+                **{info.name: "left to ORT" for info in session.outputs if where_out.of(info.name).kind == "left"},
+            },
             on_device=not all(where_in.of(info.name).memory.is_host for info in session.inputs),
             trials=boolean(trials, "trials"),
             samples=samples,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -30,6 +31,8 @@ from zrt.values.value import Value
 ShapesLike: TypeAlias = "Mapping[str, Any] | Sequence[Any] | None"
 
 DEPENDS_ON_DATA = "its shape depends on the data"
+
+GROWS = "its shape may grow with the state"
 
 NOT_TRIED = "the model does not declare its shape, and trials=False makes no run that tells it"
 
@@ -89,7 +92,7 @@ def resolve(
     shapes: ShapesLike,
     output_shapes: ShapesLike,
     *,
-    leave: Collection[str] = (),
+    leave: Mapping[str, str] = MappingProxyType({}),
     on_device: bool = False,
     trials: bool = True,
     samples: SamplesLike = None,
@@ -99,7 +102,7 @@ def resolve(
 
     An input's shape is given, or follows from the model's declaration and the given ones; anything else is a
     `ShapeError`, as are inputs that contradict each other. An output's shape is given, or follows from the inputs'
-    shapes, or is found by trial runs; `leave` names the outputs that are left to ORT.
+    shapes, or is found by trial runs; `leave` has the outputs that are left to ORT, with the reasons.
     Nothing is tried with inputs `on_device`. Without `trials` nothing is tried, and inputs may contradict each other.
     Trial runs read `samples`, which are values for inputs other than the `carried` ones of a state.
     """
@@ -112,7 +115,7 @@ def resolve(
     named_outputs = by_name(output_shapes, session.outputs, "output")
     sizes = symbolic_shapes.bind(session.inputs, inputs)
     outputs = tuple(
-        PortShape(None, "left to ORT") if info.name in leave else _declared(session, info, named_outputs, sizes)
+        PortShape(None, leave[info.name]) if info.name in leave else _declared(session, info, named_outputs, sizes)
         for info in session.outputs
     )
     if trials:

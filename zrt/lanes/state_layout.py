@@ -145,6 +145,8 @@ class Carried(NamedTuple):
     step: int
     shapes: dict[str, Shape]
     """The shapes of all inputs, in a first run."""
+    later: dict[str, Shape] | None
+    """The shapes of all inputs in a run on a state that holds a step; None where they are the same."""
     output_shapes: dict[str, Shape]
     """The given shapes of outputs, and those of the pairs in a first run."""
 
@@ -207,12 +209,15 @@ class _Resolver:
         if layout is None:
             # One of two threads stores first; both get its layout.
             layout = layouts.setdefault(key, Layout(*key))
-        first = {name: shape for name, shape in self._shapes.items() if name not in layout.by_name}
-        first |= {pair.info.name: pair.shape(step if pair.kind == MASK else 0) for pair in pairs}
-        first |= self._follower_shapes(step)
+        others = {name: shape for name, shape in self._shapes.items() if name not in layout.by_name}
+        others |= self._follower_shapes(step)
+        first, later = (
+            others | {pair.info.name: pair.shape(held + step if pair.kind == MASK else held) for pair in pairs}
+            for held in (0, 1)
+        )
         outputs = lane_shapes.by_name(output_shapes, self._session.outputs, "output")
         outputs |= {pair.output: pair.shape(step) for pair in pairs if pair.output is not None and pair.kind != ONCE}
-        return Carried(layout, followers, step, first, outputs)
+        return Carried(layout, followers, step, first, later if later != first else None, outputs)
 
     def _check_names(self) -> None:
         ports, carried = self._ports, self._carried

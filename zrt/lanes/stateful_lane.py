@@ -20,7 +20,7 @@ from zrt.lanes.audit import LaneAudit, PortAudit, alignment_of
 from zrt.lanes.given_memory import sharers, with_shapes
 from zrt.lanes.lane import Lane, Reader, leave, new_binding
 from zrt.lanes.lane_options import LaneOptions
-from zrt.lanes.lane_shapes import ShapesLike, quiet
+from zrt.lanes.lane_shapes import GROWS, ShapesLike, quiet
 from zrt.lanes.ports import LaneMemory, Port
 from zrt.lanes.state import State, StateSnapshot
 from zrt.lanes.state_layout import GROWING, ONCE, Carried, Layout, Pair
@@ -28,6 +28,7 @@ from zrt.lanes.state_ports import StateLike, StatePorts, as_ports
 from zrt.loading.run_options import RunOptions
 from zrt.memory.arrays import address_of
 from zrt.session.session import Session
+from zrt.values import symbolic_shapes
 
 _run = lib.zrt_lane_run_with
 
@@ -43,7 +44,17 @@ class StatefulLane(Lane, guarded=False):
     A run that fails or is terminated leaves the state as it was. On a device the state stays there.
     """
 
-    __slots__ = ("_carried", "_carried_inputs", "_carried_outputs", "_carrier", "_initial", "_memory", "_own", "_sides")
+    __slots__ = (
+        "_carried",
+        "_carried_inputs",
+        "_carried_outputs",
+        "_carrier",
+        "_growing",
+        "_initial",
+        "_memory",
+        "_own",
+        "_sides",
+    )
 
     _own: State | None
 
@@ -70,6 +81,7 @@ class StatefulLane(Lane, guarded=False):
         _require_possible(session, ports, carried.layout)
         self._carried: Carried = carried
         self._carried_inputs, self._carried_outputs = carried.inputs, carried.outputs
+        self._growing = dict.fromkeys(_growing(session, carried), GROWS)
         self._initial = ports.initial or None
         super().__init__(session, carried.shapes, carried.output_shapes, **options)
 
@@ -266,6 +278,22 @@ def _require_possible(session: Session, ports: StatePorts, layout: Layout) -> No
             raise UnsupportedError(
                 f"window: {pair.info.name!r} lies on {pair.memory.name}, and a window is for the host"
             )
+
+
+def _growing(session: Session, carried: Carried) -> list[str]:
+    """The outputs whose shape is another where a state holds steps, or is not declared and may be another."""
+    if carried.later is None:
+        return []
+    sizes = []
+    for known in (carried.shapes, carried.later):
+        shapes = symbolic_shapes.complete(session.inputs, known)
+        sizes.append(symbolic_shapes.bind(session.inputs, [shape or () for shape in shapes]))
+    names = []
+    for info in session.outputs:
+        first, later = (symbolic_shapes.solve(info, each) for each in sizes)
+        if info.name not in carried.output_shapes and (first is None or first != later):
+            names.append(info.name)
+    return names
 
 
 def _audit(state: State, name: str) -> PortAudit:

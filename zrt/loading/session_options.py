@@ -323,7 +323,7 @@ class SessionOptions(OptionData):
         """The paths of the operators' libraries; raises where one cannot be loaded."""
         libraries = paths(self.custom_op_libraries, "custom_op_libraries")
         for file in libraries:
-            problem = library_files.problem(file)
+            problem = library_files.problem_of_name(file)
             if problem:
                 raise ArgumentError(f"custom_op_libraries: {os.fsdecode(file)!r}: {problem}")
         return libraries

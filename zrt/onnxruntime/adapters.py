@@ -21,6 +21,9 @@ class AdapterFormat(NotPickled):
         self._versions: dict[str, int] = {"adapter": 0, "model": 0} if adapter is None else adapter._versions
         self._parameters: dict[str, OrtValue] = {} if adapter is None else adapter._parameters
 
+    def __copy__(self) -> AdapterFormat:
+        return AdapterFormat(self)
+
     @staticmethod
     def read_adapter(file_path: str) -> AdapterFormat:
         """The content of a file."""

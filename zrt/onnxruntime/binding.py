@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -65,6 +65,10 @@ class IOBinding(NotPickled):
 
     @property
     def _iobinding(self) -> IOBinding:
+        return self
+
+    def __copy__(self) -> Self:
+        # A copy binds for the original too.
         return self
 
     def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray[Any, Any]) -> None:

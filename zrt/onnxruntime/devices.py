@@ -7,6 +7,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
 
+from zrt._native.library import library
 from zrt.environment import devices as listing
 from zrt.environment.environment import current
 from zrt.environment.streams import SyncStream
@@ -108,6 +109,9 @@ class OrtDevice(NotPickled):
         return device_type if isinstance(device_type, cls) else cls.make(device_type, device_id, vendor_id)
 
     def _get_c_device(self) -> OrtDevice:
+        return self
+
+    def __copy__(self) -> OrtDevice:
         return self
 
     def _memory(self) -> MemoryInfo | None:
@@ -312,11 +316,14 @@ def _compatibility_info(model: str | bytes, provider: str, subject: str) -> str 
 
 
 def register_execution_provider_library(name: str, path: str | os.PathLike[str], /) -> None:
-    """Loads a library with execution providers: its name of your choice, and its path."""
+    """Loads a library with execution providers: its name of your choice, and its path.
+
+    A relative path begins in the folder of ONNX Runtime's own library.
+    """
     subject = "register_execution_provider_library"
     text, file = conversions.string(name, subject), conversions.path(path, subject)
     with errors.translated(code=1):
-        current().register_provider_library(text, file)
+        current().register_provider_library(text, os.path.join(os.path.dirname(library().path or ""), file))
 
 
 def unregister_execution_provider_library(name: str, /) -> None:

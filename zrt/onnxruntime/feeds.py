@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt.errors import DTypeError, ZrtError
+from zrt.errors import ArgumentError, DTypeError, ZrtError
 from zrt.memory import arrays
 from zrt.types import ElementType, ValueKind, pack
 from zrt.values.sparse import SparseTensor
@@ -41,7 +41,7 @@ def official(result: Any) -> Any:
 
 def _sparse(value: Value) -> Any:
     # Few programs have sparse tensors, and the module imports those of devices, which take time.
-    from zrt.onnxruntime.sparse import SparseTensor
+    from zrt.onnxruntime.forms import SparseTensor
 
     return SparseTensor._of(value)
 
@@ -91,7 +91,19 @@ def _array(array: np.ndarray[Any, Any], name: str) -> Value:
     element_type = tensor_type(array.dtype)
     if element_type is ElementType.STRING:
         flat = array.reshape(-1).tolist()
-        return Value.from_strings([_text(each) for each in flat], array.shape, name)
+        try:
+            return Value.from_strings([_text(each) for each in flat], array.shape, name)
+        except ArgumentError as error:
+            # Python's own error of a text that is no UTF-8, which the official package raises.
+            cause = error.__context__
+            if not isinstance(cause, (UnicodeEncodeError, UnicodeDecodeError)):
+                raise
+        cause.reason += f", in input {name!r}"
+        try:
+            raise cause
+        finally:
+            # The error's traceback holds this frame.
+            del cause
     plain = arrays.native(np.asarray(array))
     if element_type.packed:
         return Value.from_packed(pack(plain, element_type), element_type, plain.shape, name)

@@ -1,14 +1,14 @@
-"""The classes of the extension module whose methods take other arguments than those of the package."""
+"""The classes of the extension module that are used otherwise than those of the package."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from zrt.onnxruntime import compiler, conversions, sessions
+from zrt.onnxruntime import compiler, conversions, sessions, sparse
 from zrt.onnxruntime.binding import IOBinding
 from zrt.onnxruntime.devices import OrtDevice
-from zrt.onnxruntime.enums import GraphOptimizationLevel
+from zrt.onnxruntime.enums import GraphOptimizationLevel, OrtSparseFormat
 from zrt.onnxruntime.options import SessionOptions
 from zrt.onnxruntime.values import OrtValueVector
 from zrt.onnxruntime.wrapper import accessors
@@ -56,6 +56,12 @@ class SessionIOBinding(IOBinding):
     def get_outputs(self) -> OrtValueVector:  # type: ignore[override]
         """The outputs of the last run, in the order of binding."""
         return self.get_outputs_as_ortvaluevector()
+
+
+class SparseTensor(sparse.SparseTensor):
+    """A `SparseTensor` whose format is an attribute; runs return it."""
+
+    format: Final[OrtSparseFormat] = accessors(sparse.SparseTensor.format)  # type: ignore[assignment]
 
 
 class ModelCompiler(compiler.ModelCompiler):

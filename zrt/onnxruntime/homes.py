@@ -31,7 +31,7 @@ STATE = _homes(
             DeviceReset EPFail EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf ModelLoadCanceled
             ModelLoaded ModelRequiresCompilation NoModel NoSuchFile NotFound NotImplemented RuntimeException
         """,
-        "forms": "InferenceSession ModelCompiler SessionIOBinding",
+        "forms": "InferenceSession ModelCompiler SessionIOBinding SparseTensor",
         "node_args": "ModelMetadata NodeArg OrtEpAssignedNode OrtEpAssignedSubgraph",
         "options": """
             RunOptions SessionObjectInitializer SessionOptions get_default_session_options get_session_initializer
@@ -53,7 +53,7 @@ STATE = _homes(
             get_hardware_devices get_model_compatibility_for_ep_devices register_execution_provider_library
             unregister_execution_provider_library
         """,
-        "sparse": "SparseBlockSparseView SparseCooView SparseCsrView SparseTensor",
+        "sparse": "SparseBlockSparseView SparseCooView SparseCsrView",
         "values": "OrtValue OrtValueVector copy_tensors is_dlpack_uint8_tensor",
     }
 )

@@ -236,7 +236,7 @@ class SessionOptions(Settings):
     def register_custom_ops_library(self, path: str, /) -> None:
         """Load a shared library of custom operators; raises `Fail` if that is impossible."""
         file = conversions.string(path, "SessionOptions.register_custom_ops_library")
-        problem = library_files.problem(file)
+        problem = library_files.problem_of_name(file)
         if problem:
             raise errors.failure(1, f"Failed to load library {file} with error: {file}: {problem}")
         with errors.translated():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -83,10 +83,13 @@ class SparseTensor(Wrapper):
     def _get_c_tensor(self) -> SparseTensor:
         return self
 
-    @staticmethod
+    def __copy__(self) -> Self:
+        return self
+
+    @classmethod
     def sparse_coo_from_numpy(
-        dense_shape: Sequence[int], values: Array, coo_indices: np.typing.ArrayLike, ort_device: OrtDevice
-    ) -> SparseTensor:
+        cls, dense_shape: Sequence[int], values: Array, coo_indices: np.typing.ArrayLike, ort_device: OrtDevice
+    ) -> Self:
         """A tensor in the format COO.
 
         `values` is [n]. `coo_indices`, of int64, is [n] with places in the flattened tensor, or [n, 2] (or flat, 2n)
@@ -95,16 +98,17 @@ class SparseTensor(Wrapper):
         indices = _indices(coo_indices, np.int64, "coo_indices")
         if indices.ndim == 1 and indices.size == 2 * np.size(values):
             indices = indices.reshape(-1, 2)
-        return _sparse(SparseFormat.COO, dense_shape, values, indices, None, ort_device)
+        return cls._of(_sparse(SparseFormat.COO, dense_shape, values, indices, None, ort_device))
 
-    @staticmethod
+    @classmethod
     def sparse_csr_from_numpy(
+        cls,
         dense_shape: Sequence[int],
         values: Array,
         inner_indices: np.typing.ArrayLike,
         outer_indices: np.typing.ArrayLike,
         ort_device: OrtDevice,
-    ) -> SparseTensor:
+    ) -> Self:
         """A matrix in the format CSR.
 
         `values` and `inner_indices`, the columns, are [n]; `outer_indices` is [rows + 1], the place at which each row
@@ -114,15 +118,15 @@ class SparseTensor(Wrapper):
         outer = _indices(outer_indices, np.int64, "outer_indices")
         if len(dense_shape) == 2 and not np.size(values) and not outer.size:
             outer = np.zeros(max(dense_shape[0], 0) + 1, np.int64)
-        return _sparse(SparseFormat.CSR, dense_shape, values, inner, outer, ort_device)
+        return cls._of(_sparse(SparseFormat.CSR, dense_shape, values, inner, outer, ort_device))
 
-    @staticmethod
+    @classmethod
     def blocksparse_from_numpy(
-        dense_shape: Sequence[int], values: Array, indices: np.typing.ArrayLike, ort_device: OrtDevice, /
-    ) -> SparseTensor:
+        cls, dense_shape: Sequence[int], values: Array, indices: np.typing.ArrayLike, ort_device: OrtDevice, /
+    ) -> Self:
         """A matrix of blocks: the dense shape, values [height, width, n], the blocks' rows and columns, the device."""
         blocks = _indices(indices, np.int32, "indices")
-        return _sparse(SparseFormat.BLOCK_SPARSE, dense_shape, values, blocks, None, ort_device)
+        return cls._of(_sparse(SparseFormat.BLOCK_SPARSE, dense_shape, values, blocks, None, ort_device))
 
     def values(self) -> Array:
         """The values as a read-only view of their memory; strings as a new array."""
@@ -149,7 +153,8 @@ class SparseTensor(Wrapper):
     def _content(self, form: SparseFormat) -> Content:
         content = self._wrapped.sparse()
         if content.format is not form:
-            raise RuntimeError(f"the sparse tensor has the format {self.format().name}, not {form.name}")
+            has = OrtSparseFormat(int(content.format)).name
+            raise RuntimeError(f"the sparse tensor has the format {has}, not {form.name}")
         return content
 
     def to_cuda(self, ort_device: OrtDevice) -> SparseTensor:
@@ -181,11 +186,11 @@ def _indices(places: Any, dtype: type[np.signedinteger[Any]], subject: str) -> A
         raise TypeError(f"{subject}: {error}") from error
 
 
-def _sparse(form: SparseFormat, shape: Any, values: Any, indices: Any, outer: Any, device: OrtDevice) -> SparseTensor:
+def _sparse(form: SparseFormat, shape: Any, values: Any, indices: Any, outer: Any, device: OrtDevice) -> Value:
     if conversions.instance(device, OrtDevice, "ort_device").device_type() != CPU:
         raise RuntimeError("a sparse tensor from numpy arrays lies on the CPU, the arrays' own memory")
     if conversions.instance(values, np.ndarray, "values").dtype.hasobject:
         raise RuntimeError(f"values: a sparse tensor has no elements of {values.dtype}")
     sizes = tuple(conversions.dims(shape, "dense_shape"))
     with errors.as_runtime_error():
-        return SparseTensor._of(Value.from_sparse(Content(form, sizes, values, indices, outer)))
+        return Value.from_sparse(Content(form, sizes, values, indices, outer))

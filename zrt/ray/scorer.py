@@ -63,6 +63,9 @@ class Scorer:
             raise wrong_type("inputs", "a mapping of inputs to columns", inputs)
         boolean(skip_bad, "skip_bad")
         self._columns = {name: _names(columns, f"inputs[{name!r}]") for name, columns in by_input.items()}
+        for name, columns in self._columns.items():
+            if not columns:
+                raise ArgumentError(f"inputs[{name!r}]: there are no columns")
         self._keep = _names(keep, "keep")
         self._skip_bad = skip_bad
         self._session = spec.shared()

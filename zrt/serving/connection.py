@@ -62,8 +62,8 @@ class Connection(HttpToolsProtocol):
             self._taken = now
         self._unsent = unsent
         since = self._taken
-        # Nobody waits for a client that may not send.
-        if self._heard is not None and not self.flow.read_paused:
+        # Nobody waits for a client that may not send, or that takes its answer first.
+        if self._heard is not None and not unsent and not self.flow.read_paused:
             since = min(since, self._heard)
         left = PATIENCE - (now - since)
         if left <= 0:
@@ -144,12 +144,17 @@ class Connection(HttpToolsProtocol):
         """A request came."""
         self._held = 0
         if not self._is_offer():
-            self._heard = None
+            # After an early answer the client owes its next request.
+            if not self.cycle.response_complete:
+                self._heard = None
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """A request was answered."""
         super().on_response_complete()
+        # uvicorn waits for the next request until anything comes, which may be a blank line or the rest of a body.
+        if self.cycle.response_complete:
+            self._hear()
         # uvicorn reads on after each answer, and what it reads may have thousands of requests.
         if self.pipeline:
             self.flow.pause_reading()

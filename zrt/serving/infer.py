@@ -56,7 +56,10 @@ class Infer:
             answer = await self._answer(model, Headers(scope=scope), receive)
         except ClientDisconnect:
             return
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError):
+                # A server that ends cancels the requests for which it does not wait any more.
+                error = RequestError(UNAVAILABLE, "the server is shutting down")
             response = failure(error)
             await response(scope, receive, send)
             if model is not None:

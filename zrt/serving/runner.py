@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from zrt.errors import Error, MemoryLimitError, TerminatedError
+from zrt.errors import Error, MemoryLimitError, ShapeError, TerminatedError, UnsupportedError
 from zrt.lanes.dynamic_runtime import DynamicRuntime
 from zrt.lanes.rows import write_rows
 from zrt.loading.run_options import RunOptions
@@ -87,7 +87,8 @@ class Runner:
         self._batching = batching
         self._max_batch = max_batch
         self._metrics = metrics
-        self._runtime = DynamicRuntime(session)
+        # No deadline ends a trial run, which goes on for ever where made-up data do not end a loop of the model.
+        self._runtime = DynamicRuntime(session, trials=False)
         # The shapes that came, and whether they may have a lane.
         self._known: OrderedDict[tuple[Shape, ...], bool] = OrderedDict()
         self._options = RunOptions()
@@ -224,9 +225,13 @@ class Runner:
                     for name in feeds:
                         write_rows(lane.inputs[name], [job.feeds[name] for job in jobs])
                     copied = clock()
-                    lane.run_with(self._options)
-                    outputs = {name: np.asarray(lane.outputs[name]) for name in self._outputs}
-                    return _Run(outputs, size, copied - begin, clock() - copied)
+                    try:
+                        lane.run_with(self._options)
+                        outputs = {name: np.asarray(lane.outputs[name]) for name in self._outputs}
+                        return _Run(outputs, size, copied - begin, clock() - copied)
+                    except (ShapeError, UnsupportedError):
+                        # An output is not as the model declares it: the session runs it nevertheless.
+                        self._known[tuple(shapes.values())] = hit = False
             if len(jobs) > 1:
                 feeds = {name: np.concatenate([job.feeds[name] for job in jobs]) for name in feeds}
             copied = clock()

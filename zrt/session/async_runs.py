@@ -263,13 +263,13 @@ class RunFuture(Run, Future[list[Result]]):
             # As in Python's own futures a negative time is over at once.
             limit = max(0.0, seconds(timeout, "timeout", -threading.TIMEOUT_MAX))
         try:
-            opened = self._gate.acquire(timeout=limit)
+            if self._gate.acquire(timeout=limit):
+                _open_gate(self)
         except BaseException:
+            # Also an interrupt at the start of `_open_gate`: a gate that stays closed would hold up all later waits.
             if self.done():
                 _open_gate(self)
             raise
-        if opened:
-            _open_gate(self)
 
     def cancel(self) -> bool:
         """Cancels the future at once, and ends the run as soon as the current operator is done."""

@@ -313,13 +313,19 @@ class _Bound:
         lane.incomplete = 0
 
     def clear_inputs(self) -> None:
-        self.owner.table.pointer.ClearBoundInputs(self.binding.pointer)
         self._release_outputs(self.inputs)
-        self.inputs.clear()
+        self._clear(self.owner.table.pointer.ClearBoundInputs, self.inputs)
 
     def clear_outputs(self) -> None:
-        api().ClearBoundOutputs(self.binding.pointer)
-        self.outputs.clear()
+        self._clear(api().ClearBoundOutputs, self.outputs)
+
+    def _clear(self, unbind: Callable[..., Any], bound: dict[str, tuple[Any, ...]]) -> None:
+        """Unbinds all inputs or outputs; an interrupt in between leaves none in the table that is not bound."""
+        binding = self.binding.pointer
+        try:
+            unbind(binding)
+        finally:
+            bound.clear()
 
     def leave_out(self, name: str) -> None:
         """Unbinds one input: ORT can only unbind all, so the others are bound again."""

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.forms import InferenceSession as InferenceSession
     from zrt.onnxruntime.forms import ModelCompiler as ModelCompiler
     from zrt.onnxruntime.forms import SessionIOBinding as SessionIOBinding
+    from zrt.onnxruntime.forms import SparseTensor as SparseTensor
     from zrt.onnxruntime.node_args import ModelMetadata as ModelMetadata
     from zrt.onnxruntime.node_args import NodeArg as NodeArg
     from zrt.onnxruntime.node_args import OrtEpAssignedNode as OrtEpAssignedNode
@@ -96,7 +97,6 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.sparse import SparseBlockSparseView as SparseBlockSparseView
     from zrt.onnxruntime.sparse import SparseCooView as SparseCooView
     from zrt.onnxruntime.sparse import SparseCsrView as SparseCsrView
-    from zrt.onnxruntime.sparse import SparseTensor as SparseTensor
     from zrt.onnxruntime.values import OrtValue as OrtValue
     from zrt.onnxruntime.values import OrtValueVector as OrtValueVector
     from zrt.onnxruntime.values import copy_tensors as copy_tensors
