@@ -38,6 +38,23 @@ def test_tolerance_decides(zrt: Callable[..., str], model: Path, saved: Callable
     assert "equal" in zrt("diff", model, "default", f"model={other}", "--atol", "10")
 
 
+def test_made_up_inputs_with_which_no_side_runs_are_named(
+    complaint: Callable[..., str], saved: Callable[..., Path]
+) -> None:
+    body = "(float[n] x, int64[1] s) => (float[k] y) { y = Reshape(x, s) }"
+    path = saved(models.parsed(body).SerializeToString())
+    text = complaint("diff", path, "default", "reference", "--shape", "x=7", status=1)
+    assert "Reshape" in text
+    assert "made up: 'x', 's'. The model may need other data" in text
+
+
+def test_model_with_other_inputs_is_wrong_usage(
+    complaint: Callable[..., str], model: Path, saved: Callable[..., Path]
+) -> None:
+    other = saved(models.parsed("(float[n] q) => (float[n] y) { y = Neg(q) }").SerializeToString(), "other.onnx")
+    assert "input 'q' is missing" in complaint("diff", model, "default", f"model={other}", status=2)
+
+
 def test_keys_with_a_dot_are_config_entries(zrt: Callable[..., str], saved: Callable[..., Path]) -> None:
     [(key, value)] = APPROXIMATE.items()
     path = saved(GELU.SerializeToString())

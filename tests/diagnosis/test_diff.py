@@ -19,6 +19,7 @@ from zrt.bench import child
 from zrt.diagnosis import diff as module
 from zrt.diagnosis import optimizer
 from zrt.errors import LibraryError, UnsupportedError
+from zrt.types import ElementType
 
 
 def spec(model: onnx.ModelProto, **options: Any) -> zrt.SessionSpec:
@@ -45,6 +46,10 @@ def layers(count: int, changed: int | None = None) -> onnx.ModelProto:
 
 def parsed(text: str, opset: int = 20) -> onnx.ModelProto:
     return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> g {text}')
+
+
+def in_order(one: Any, other: Any, swapped: bool) -> tuple[Any, Any]:
+    return (other, one) if swapped else (one, other)
 
 
 # As exporters write Gelu; the optimizer fuses it, and may then approximate it.
@@ -179,8 +184,7 @@ def test_levels_agree() -> None:
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_reference_is_the_onnx_packages(swapped: bool) -> None:
-    sides = [spec(layers(5)), "reference"]
-    found = zrt.diff(*reversed(sides)) if swapped else zrt.diff(*sides)  # type: ignore[arg-type]
+    found = zrt.diff(*in_order(spec(layers(5)), "reference", swapped))
     assert found.equal
     assert len(found.values) == 10
 
@@ -220,6 +224,73 @@ def test_packed_feeds_are_made_up() -> None:
     assert (found.equal, len(found.values)) == (True, 2)
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_each_side_gets_floats_in_its_own_type(swapped: bool) -> None:
+    """The evaluator of the onnx package adds no float64 to a float32, and ONNX Runtime takes none."""
+    models = {}
+    for kind, dtype in (("float", np.float32), ("float16", np.float16)):
+        models[kind] = parsed(f"({kind}[4] x) => ({kind}[4] y) {{ y = Add(x, w) }}")
+        models[kind].graph.initializer.append(numpy_helper.from_array(np.full(1, 2, dtype), "w"))
+    for other in ("reference", spec(models["float16"])):
+        a, b = in_order(spec(models["float"]), other, swapped)
+        found = zrt.diff(a, b, {"x": np.linspace(-1, 1, 4)}, rtol=1e-2)
+        assert (found.equal, found.failed) == (True, "")
+
+
+def test_float32_feeds_a_model_of_bfloat16() -> None:
+    model = spec(parsed("(bfloat16[n] x) => (float[n] y) { y = Cast <to = 1> (x) }"))
+    assert zrt.diff(model, "reference", {"x": np.ones(3, np.float32)}).equal
+
+
+@pytest.mark.parametrize(
+    ("feeds", "error", "message"),
+    [
+        ({"x": np.arange(4)}, zrt.errors.DTypeError, "input 'x': expected float32, got int64"),
+        ({"x": np.zeros(5, np.float32)}, zrt.errors.ShapeError, r"input 'x': expected shape \[4\], got \[5\]"),
+        ({}, zrt.errors.ArgumentError, "input 'x' is missing"),
+    ],
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_feeds_that_do_not_fit_are_no_difference(
+    feeds: dict[str, Any], error: type[Exception], message: str, swapped: bool
+) -> None:
+    model = spec(parsed("(float[4] x) => (float[4] y) { y = Tanh(x) }"))
+    without = spec(parsed("() => (float[4] y) { y = Constant <value = float[4] {0, 0, 0, 0}> () }"))
+    for other in ("reference", without):
+        a, b = in_order(model, other, swapped)
+        with pytest.raises(error, match=message):
+            zrt.diff(a, b, feeds)
+
+
+def test_values_and_packed_feeds_go_to_the_evaluator_too() -> None:
+    model = spec(parsed("(int4[n] x, float[n] z) => (float[n] y) { h = Cast <to = 1> (x) y = Add(h, z) }", opset=21))
+    assert zrt.diff(model, "reference").equal
+    packed = zrt.Value.from_packed(np.array([0x21], np.uint8), ElementType.INT4, (2,))
+    feeds = {"x": packed, "z": zrt.Value.from_array(np.ones(2, np.float32))}
+    assert zrt.diff(model, "reference", feeds).equal
+
+
+@pytest.mark.parametrize("other", ["reference", "session"])
+def test_initializers_that_are_fed_are_fed_to_both_sides(other: str) -> None:
+    model = parsed("(float[2] x, float[2] w) => (float[2] y) { h = Add(x, w) y = Neg(h) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    added = parsed("(float[2] x, float[2] w) => (float[2] y) { h = Add(x, w) y = Neg(h) }")
+    feeds = {"x": np.zeros(2, np.float32), "w": np.full(2, 5, np.float32)}
+    assert zrt.diff(spec(model), spec(added) if other == "session" else "reference", feeds).equal
+    model.ir_version = 3
+    with pytest.raises(zrt.errors.UnknownNameError, match="no input 'w'"):
+        zrt.diff(spec(model), "reference", feeds)
+
+
+@pytest.mark.parametrize("opset", [8, 9, 13, 14])
+def test_reference_normalizes_a_batch_by_the_model_alone(opset: int) -> None:
+    """The evaluator of the onnx package mixes the mean of the batch into it before opset 14."""
+    model = parsed("(float[2, 3, 4] x) => (float[2, 3, 4] y) { y = BatchNormalization(x, s, b, m, v) }", opset)
+    for name, numbers in {"s": (1, 2, 3), "b": (0, 1, 0), "m": (5, 0, 1), "v": (1, 4, 9)}.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.array(numbers, np.float32), name))
+    assert zrt.diff(spec(model), "reference").equal
+
+
 def test_side_that_fails_is_the_difference() -> None:
     good = spec(parsed("(float[2] x) => (float[2] y) { y = Neg(x) }"))
     bad = spec(parsed("(bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }"))
@@ -230,8 +301,15 @@ def test_side_that_fails_is_the_difference() -> None:
     assert zrt.diff(bad, good, feeds).failed.startswith("a fails, and b runs: ")
     with pytest.raises(zrt.Error, match="Relu"):
         zrt.diff(bad, bad, feeds)
+
+
+def test_first_sides_error_is_raised_where_both_fail() -> None:
+    model = spec(parsed("(float[4] x, int64[1] s) => (float[n] y) { y = Reshape(x, s) }"))
+    feeds = {"x": np.ones(4, np.float32), "s": np.array([3])}
+    with pytest.raises(zrt.errors.FailError, match="cannot be reshaped"):
+        zrt.diff(model, "reference", feeds)
     with pytest.raises(zrt.errors.ModelError, match="the evaluator of the onnx package cannot run the model"):
-        zrt.diff(bad, "reference", {})
+        zrt.diff("reference", model, feeds)
 
 
 def test_outputs_that_one_side_has_alone_are_no_equality() -> None:
@@ -365,8 +443,7 @@ class TestOtherLibrary:
         assert process.returncode == 0
 
     def test_feeds_that_cannot_be_sent(self, library_file: str) -> None:
-        class Local(np.ndarray):  # type: ignore[type-arg]
-            pass
-
+        model = spec(parsed("(seq(float[2]) x) => (float[n] y) { y = ConcatFromSequence <axis = 0> (x) }"))
+        feeds = {"x": zrt.Value.from_sequence([np.zeros(2, np.float32)])}
         with pytest.raises(UnsupportedError, match="cannot be sent"):
-            zrt.diff(spec(GELU), spec(GELU), {"x": np.zeros((4, 16), np.float32).view(Local)}, library=library_file)
+            zrt.diff(model, model, feeds, library=library_file)

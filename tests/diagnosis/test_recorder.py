@@ -23,7 +23,7 @@ import zrt
 from tests.support import models
 from tests.support.together import in_threads
 from zrt.diagnosis import capsules as module
-from zrt.errors import ArgumentError, ClosedError, FailError, FileError
+from zrt.errors import ArgumentError, ClosedError, FailError, FileError, ModelNotFoundError
 
 QUIET = zrt.SessionOptions(log_severity_level="FATAL", intra_op_num_threads=1)
 TEXT = "(float[n] x, int64[k] s) => (float[a, b] y) { y = Reshape(x, s) }"
@@ -471,6 +471,17 @@ class TestCapsules:
         with pytest.raises(ArgumentError, match="names no model"):
             zrt.replay(capsule)
         assert zrt.replay(capsule, model).failed_again
+
+    def test_model_that_is_gone_is_no_failure_of_the_run(
+        self, session: zrt.Session, path: Path, tmp_path: Path
+    ) -> None:
+        with session.record(capsules=tmp_path / "capsules", feeds=True) as recorder:
+            fail(session)
+            (capsule,) = recorder.capsules
+        moved = path.rename(tmp_path / "moved.onnx")
+        with pytest.raises(ModelNotFoundError, match="no such file"):
+            zrt.replay(capsule)
+        assert zrt.replay(capsule, moved).failed_again
 
     @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\3\4"])
     def test_other_files_are_refused(self, tmp_path: Path, content: bytes) -> None:

@@ -12,7 +12,7 @@ from zrt.cli.options import UsageError, option, whole
 from zrt.cli.units import plural
 from zrt.diagnosis.candidates import writing_nothing
 from zrt.diagnosis.differences import ATOL, RTOL
-from zrt.errors import ArgumentError
+from zrt.errors import ArgumentError, DTypeError
 from zrt.loading.options_files import Options
 from zrt.session.spec import SessionSpec
 from zrt.types import GraphOptimizationLevel
@@ -73,8 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
         read = [*inputs.input_files(arguments), *_files_of(arguments.a, a), *_files_of(arguments.b, b)]
         common.require_target(picture, read, arguments.overwrite, "--plot")
     with writing_nothing(first).load() as session:
-        feeds = make_inputs(session, inputs.user_inputs(arguments)).feeds()
-    found = diff(a, b, feeds, rtol=arguments.rtol, atol=arguments.atol, library=library)
+        made = make_inputs(session, inputs.user_inputs(arguments))
+    try:
+        with made.first_run():
+            found = diff(a, b, made.feeds(), rtol=arguments.rtol, atol=arguments.atol, library=library)
+    except (ArgumentError, DTypeError) as error:
+        # The other side's model does not take them.
+        raise UsageError(str(error)) from error
     if drawn and found.values:
         from zrt.cli import diff_plot
 

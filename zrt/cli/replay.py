@@ -10,7 +10,7 @@ from zrt.cli.options import option
 
 SUMMARY = "Run a recorded run that failed or was slow once more, and say what differs."
 
-AGAIN = 1
+FAILED = 1
 
 OPTIONS = (
     option("capsule", "a file that a recorder wrote", "CAPSULE", Path),
@@ -25,4 +25,4 @@ def run(arguments: argparse.Namespace) -> int:
     page = None if arguments.json else common.open_page()
     found = replay(arguments.capsule, arguments.model)
     common.print_result(page, found.to_dict(), lambda page: page.line(str(found)))
-    return AGAIN if found.failed_again else 0
+    return FAILED if found.error_now is not None else 0

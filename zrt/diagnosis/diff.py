@@ -6,7 +6,7 @@ import math
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from zrt.bench.inputs import UserInputs, make_inputs
 from zrt.diagnosis import optimizer
 from zrt.diagnosis.differences import ATOL, RTOL, Difference, compare
 from zrt.diagnosis.other_library import OtherLibrarySide
-from zrt.diagnosis.sides import REFERENCE, Arrays, Feeds, ReferenceSide, SessionSide, Side
+from zrt.diagnosis.sides import REFERENCE, Arrays, ReferenceSide, SessionSide, Side
 from zrt.errors import ArgumentError, Error, UnknownNameError, UnsupportedError
 from zrt.session.spec import SessionSpec
 
@@ -96,15 +96,16 @@ def diff(
 
     A side is a `SessionSpec`, with options, providers and a model of its own, or ``"reference"``: the other side's
     model by the evaluator of the onnx package. Models that differ are compared by the names that both have. Elements
-    are within the tolerance if they are at most ``atol + rtol * abs(b)`` apart. Feeds that are not given are made up,
-    the same each time. With `library`, the file of another ONNX Runtime, `b` runs there, in a process of its own.
+    are within the tolerance if they are at most ``atol + rtol * abs(b)`` apart. Each side gets the same feeds, floats
+    in the type of its own inputs; without any they are made up, the same each time. With `library`, the file of another
+    ONNX Runtime, `b` runs there, in a process of its own.
 
     First the outputs are compared, then all values, each as an output, so that nodes are not fused. Where the outputs
     differ and no value does, sessions with ever fewer such outputs find the fusion that makes the difference.
 
-    Raises the errors of `Session` and of its `run` if both sides fail, `UnsupportedError` for outputs that are no
-    tensors, `ModelError` for a graph whose types cannot be inferred, and `LibraryError` for a library that cannot be
-    used.
+    Raises `ArgumentError`, `DTypeError` and `ShapeError` for feeds that do not fit a model, the error of `a` if both
+    sides fail, `UnsupportedError` for outputs that are no tensors, `ModelError` for a graph whose types cannot be
+    inferred, and `LibraryError` for a library that cannot be used.
     """
     with ExitStack() as sides:
         left, right, first = _opened(a, b, library, sides)
@@ -112,7 +113,9 @@ def diff(
         if feeds is None:
             with first.spec.load() as session:
                 feeds = make_inputs(session, UserInputs()).feeds()
-        return _compared(left, right, first.nodes, feeds, rtol, atol)
+        for side in (left, right):
+            side.take(feeds)
+        return _compared(left, right, first.nodes, rtol, atol)
 
 
 def _opened(a: Any, b: Any, library: Any, sides: ExitStack) -> tuple[Side, Side, SessionSide]:
@@ -144,16 +147,18 @@ def _check(left: Side, right: Side, feeds: Any, rtol: Any, atol: Any) -> None:
             raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {known}")
 
 
-def _compared(left: Side, right: Side, nodes: Mapping[str, str], feeds: Feeds, rtol: float, atol: float) -> Diff:
+def _compared(left: Side, right: Side, nodes: Mapping[str, str], rtol: float, atol: float) -> Diff:
     try:
-        mine = left.run(left.outputs, feeds)
+        mine = left.run(left.outputs)
     except UnsupportedError:
         raise
     except Error as error:
-        right.run(right.outputs, feeds)
-        return Diff((), (), failed=f"a fails, and b runs: {error}")
+        with suppress(Error):
+            right.run(right.outputs)
+            return Diff((), (), failed=f"a fails, and b runs: {error}")
+        raise
     try:
-        its = right.run(right.outputs, feeds)
+        its = right.run(right.outputs)
     except UnsupportedError:
         raise
     except Error as error:
@@ -175,18 +180,18 @@ def _compared(left: Side, right: Side, nodes: Mapping[str, str], feeds: Feeds, r
     values: list[Difference] = []
     for start in range(0, len(names), GROUP):
         group = names[start : start + GROUP]
-        values += differences(left.run(group, feeds), right.run(group, feeds))
+        values += differences(left.run(group), right.run(group))
     differing = [each.name for each in values if not each.within][:1]
     fused = ""
     if apart and not differing:
 
         def agree_with(count: int) -> bool:
-            return agree(*(side.run(side.outputs, feeds, names[:count]) for side in (left, right)))
+            return agree(*(side.run(side.outputs, names[:count]) for side in (left, right)))
 
         fused = _first_that_ends_it(names, nodes, agree_with)
 
     def look(side: Side) -> Arrays:
-        return side.run(side.outputs if apart else differing, feeds)
+        return side.run(side.outputs if apart else differing)
 
     compared = Diff(tuple(outputs), tuple(values), fused)
     if not apart and not differing:

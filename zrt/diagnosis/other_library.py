@@ -35,8 +35,8 @@ class OtherLibrarySide(SessionSide):
         except EndedError as ended:
             raise ModelError(f"{self.subject}: the process of the other library ended ({ended.how})") from None
 
-    def run(self, wanted: Sequence[str], feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
-        arrays: Arrays = self._ask(_run, wanted, dict(feeds), tapped)
+    def run(self, wanted: Sequence[str], tapped: Sequence[str] = ()) -> Arrays:
+        arrays: Arrays = self._ask(_run, self.feeds, wanted, tapped)
         return arrays
 
     def close(self) -> None:
@@ -50,5 +50,6 @@ def _open(spec: SessionSpec) -> None:
     _here.append(SessionSide(spec))
 
 
-def _run(*request: Any) -> Arrays:
+def _run(feeds: Feeds, *request: Any) -> Arrays:
+    _here[0].feeds = feeds
     return _here[0].run(*request)

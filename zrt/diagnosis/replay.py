@@ -15,7 +15,7 @@ from zrt._native import callback_errors
 from zrt.bench import machine
 from zrt.bench.inputs import UserInputs, make_inputs
 from zrt.diagnosis import capsules
-from zrt.errors import ArgumentError, Error, FileError
+from zrt.errors import ArgumentError, Error, FileError, ModelNotFoundError
 from zrt.loading.cache import FOREIGN_ENTRIES
 from zrt.loading.fingerprint import fingerprint
 from zrt.loading.model_source import Model
@@ -66,7 +66,8 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
     `model` takes the place of the model that the capsule names, which may be elsewhere, or have come from memory. Feeds
     that the capsule does not have are made up, of the shapes that it has. A load or a run that fails is part of the
     result. Libraries of custom operators and options by which a load writes files are left out, since a capsule may be
-    somebody else's. Raises `FileError` for a file that is no capsule, and `ArgumentError` if it names no model.
+    somebody else's. Raises `FileError` for a file that is no capsule, `ArgumentError` if it names no model, and
+    `ModelNotFoundError` if there is no such model here.
     """
     path_bytes(capsule, "capsule")
     about, kept = capsules.read(capsule)
@@ -108,6 +109,8 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
                 session.run(feeds)
                 times.append(perf_counter() - start)
             seconds = min(times)
+    except ModelNotFoundError:
+        raise
     except Error as error:
         error_now = callback_errors.without_marks(str(error))
     return Replay(about["reason"], failed, error_now, then, seconds, made_up, tuple(differences))

@@ -9,14 +9,31 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt.diagnosis.candidates import writing_nothing
-from zrt.errors import ArgumentError, ModelError, UnsupportedError
-from zrt.graph import editing
+from zrt.diagnosis.operators import versions_of
+from zrt.errors import ModelError, UnsupportedError
+from zrt.graph import editing, types
 from zrt.graph.model_proto import called, folder_of, light, load_weights, package, parse
+from zrt.memory.buffers import Buffer
+from zrt.session.feeds import by_name, right_array
 from zrt.session.spec import SessionSpec
-from zrt.values.type_info import ValueInfo
+from zrt.types import ElementType, ValueKind
+from zrt.values.type_info import ValueInfo, is_plain
+from zrt.values.value import Value
 
 REFERENCE = "reference"
 MOST_LETTERS = 200
+# Initializers that are inputs too may be fed from this IR version on.
+OVERRIDABLE = 4
+# From this opset on the evaluator of the onnx package computes BatchNormalization as a model that is not in training.
+OWN_MEAN = 14
+
+_KINDS = {
+    types.TensorType: ValueKind.TENSOR,
+    types.SparseTensorType: ValueKind.SPARSE_TENSOR,
+    types.SequenceType: ValueKind.SEQUENCE,
+    types.MapType: ValueKind.MAP,
+    types.OptionalType: ValueKind.OPTIONAL,
+}
 
 Feeds: TypeAlias = "Mapping[str, Any]"
 Arrays: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
@@ -36,11 +53,23 @@ class SessionSide:
         self.folder: str = folder_of(spec.external_data_dir, beside)
         """That of the weights in other files."""
         self.outputs: list[str] = [info.name for info in self.proto.graph.output]
-        self.inputs: set[str] = {info.name for info in self.proto.graph.input}
+        self.inputs: dict[str, ValueInfo] = _inputs(self.proto)
         self.nodes: dict[str, str] = _makers(self.proto)
         """The tensors that nodes of its main graph make, in their order, and the node that makes each."""
+        self.feeds: Feeds = {}
 
-    def run(self, wanted: Sequence[str], feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
+    def take(self, feeds: Feeds) -> None:
+        """Takes the feeds of its inputs, floats in the input's own type, as models of other precisions need them.
+
+        Raises `ArgumentError`, `DTypeError` and `ShapeError` for feeds that do not fit the model.
+        """
+        defaults = {tensor.name for tensor in self.proto.graph.initializer}
+        required = [info for name, info in self.inputs.items() if name not in defaults]
+        overridable = [info for name, info in self.inputs.items() if name in defaults]
+        own = {name: feeds[name] for name in feeds if name in self.inputs}
+        self.feeds = {info.name: _fitting(info, feed) for info, feed in by_name(own, required, overridable)}
+
+    def run(self, wanted: Sequence[str], tapped: Sequence[str] = ()) -> Arrays:
         """Values of the graph. They and those in `tapped` are outputs of the session: the optimizer fuses none away."""
         spec, outputs = self.spec, [*wanted, *tapped]
         if any(name not in self.outputs for name in outputs):
@@ -48,7 +77,7 @@ class SessionSide:
         else:
             session = spec.load()
         with session:
-            results = session.run({info.name: _fitting(info, feeds) for info in session.inputs}, list(wanted))
+            results = session.run(self.feeds, list(wanted))
         named = dict(zip(wanted, results, strict=True))
         others = [name for name, value in named.items() if not isinstance(value, np.ndarray)]
         if others:
@@ -60,8 +89,9 @@ class ReferenceSide:
     """A model by the evaluator of the onnx package, which keeps all values in memory."""
 
     def __init__(self, other: SessionSide) -> None:
+        self._other = other
         self._proto = deepcopy(other.proto)
-        self.inputs: set[str] = other.inputs
+        self.inputs: dict[str, ValueInfo] = other.inputs
         self.outputs: list[str] = other.outputs
         self.nodes: dict[str, str] = other.nodes
         load_weights(self._proto, other.subject, other.folder)
@@ -70,15 +100,21 @@ class ReferenceSide:
                 self._proto.graph.output.add(name=name)
         self._found: Arrays | None = None
 
-    def run(self, wanted: Sequence[str], feeds: Feeds, tapped: Sequence[str] = ()) -> Arrays:
+    def take(self, feeds: Feeds) -> None:
+        """Takes the feeds of its inputs as the session's side does."""
+        self._other.take(feeds)
+
+    def run(self, wanted: Sequence[str], tapped: Sequence[str] = ()) -> Arrays:
         """Values of the graph."""
         if self._found is None:
             # A separate module of the package.
             from onnx.reference import ReferenceEvaluator
 
             try:
-                evaluator = ReferenceEvaluator(self._proto)
-                found = zip(evaluator.output_names, evaluator.run(None, dict(feeds)), strict=True)
+                # It computes with numpy, which warns of numbers that are not finite.
+                with np.errstate(all="ignore"):
+                    evaluator = ReferenceEvaluator(self._proto, new_ops=_mended(self._proto))
+                    found = zip(evaluator.output_names, evaluator.run(None, dict(self._other.feeds)), strict=True)
             # The evaluator and its operators raise classes of their own.
             except Exception as error:
                 # Some messages list all values.
@@ -88,15 +124,53 @@ class ReferenceSide:
         return {name: self._found[name] for name in wanted if name in self._found}
 
 
-def _fitting(info: ValueInfo, feeds: Feeds) -> Any:
-    """The feed of an input; floats in the input's own type, as models of other precisions take them."""
-    if info.name not in feeds:
-        raise ArgumentError(f"feeds: input {info.name!r} is missing")
-    feed = feeds[info.name]
-    floats = (
-        info.is_tensor and info.element_type.dtype.kind == "f" and getattr(feed, "dtype", np.dtype("V")).kind == "f"
-    )
-    return feed.astype(info.element_type.dtype, copy=False) if floats else feed
+def _mended(proto: Any) -> list[Any]:
+    """Operators in place of the evaluator's own: before opset 14 it mixes a batch's mean into a BatchNormalization."""
+    if versions_of(proto).get("", OWN_MEAN) >= OWN_MEAN:
+        return []
+    # A separate module of the package.
+    from onnx.reference.ops.op_batch_normalization import BatchNormalization_9
+
+    own: Any = BatchNormalization_9
+
+    def run(self: Any, x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: Any = None, **_: Any) -> Any:
+        # Without a momentum it takes the mean and the variance that the model has.
+        return own._run(self, x, scale, bias, mean, var, epsilon=epsilon)
+
+    return [type("BatchNormalization", (own,), {"_run": run})]
+
+
+def _inputs(proto: Any) -> dict[str, ValueInfo]:
+    """The inputs of a model that may be fed, as it declares them."""
+    constant = {tensor.name for tensor in proto.graph.initializer} if proto.ir_version < OVERRIDABLE else ()
+    found = {}
+    for info in proto.graph.input:
+        if info.name not in constant:
+            declared: Any = types.from_proto(info.type, f"input {info.name!r}")
+            found[info.name] = ValueInfo(
+                info.name,
+                _KINDS.get(type(declared), ValueKind.UNKNOWN),
+                getattr(declared, "element_type", ElementType.UNDEFINED),
+                getattr(declared, "shape", None),
+            )
+    return found
+
+
+def _fitting(info: ValueInfo, feed: Any) -> Any:
+    """The feed of an input: an array where numpy has one, floats in the input's own type."""
+    if isinstance(feed, Value) and feed.is_tensor and feed.memory.is_host:
+        feed = feed.unpack() if feed.element_type.packed else feed.numpy()
+    if not is_plain(info) or isinstance(feed, (Value, Buffer)):
+        return feed
+    wanted = info.element_type.dtype
+    if _is_float(wanted) and _is_float(getattr(feed, "dtype", None)):
+        feed = feed.astype(wanted, copy=False)
+    return right_array(info, feed)
+
+
+def _is_float(dtype: Any) -> bool:
+    """Whether it is a dtype of floats that a model may compute with."""
+    return isinstance(dtype, np.dtype) and (dtype.kind == "f" or dtype.name == "bfloat16")
 
 
 def _makers(proto: Any) -> dict[str, str]:
