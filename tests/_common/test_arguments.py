@@ -2,11 +2,13 @@
 
 import os
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
 
-from zrt._common.arguments import absolute, shown, wrong_type
+from zrt._common.arguments import absolute, require_type, shown, wrong_type
+from zrt.errors import DTypeError
 
 ARRAY = np.full((20, 30), 12345.0, np.float32)
 
@@ -88,3 +90,12 @@ def test_absolute_paths_lead_where_the_system_leads(tmp_path, monkeypatch, path,
     expected = tmp_path / ("" if leads_to.startswith("far") else "near") / leads_to
     assert absolute(path) == str(expected)
     assert absolute(os.path.join(tmp_path, "near", path)) == str(expected)
+
+
+def test_required_types():
+    """A text is a sequence to Python, and never one to a caller who forgot the brackets."""
+    require_type(["x"], Sequence, "names", "a list of names")
+    require_type(None, int | None, "count", "an int")
+    for thing, kind in (("x", Sequence), (b"x", Iterable), (1, Sequence), ("1", int | None)):
+        with pytest.raises(DTypeError, match="it: expected that, got "):
+            require_type(thing, kind, "it", "that")

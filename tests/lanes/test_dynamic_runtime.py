@@ -397,7 +397,7 @@ class TestOwnership:
 
         runtime = dynamic()
         lane = runtime.lane(x(1))
-        monkeypatch.setattr("zrt.lanes.runtime.make_lane", slow)
+        monkeypatch.setattr("zrt.lanes.runtime.Session.lane", slow)
         job = background(lambda: runtime.lane(x(2)))
         assert inside.wait(30)
         try:

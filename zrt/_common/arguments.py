@@ -8,7 +8,7 @@ import os
 import re
 import reprlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, TypeVar
 
@@ -56,6 +56,12 @@ def wrong_type(subject: str, wanted: str, value: object) -> DTypeError:
     if not hasattr(kind, "__array__") and not isinstance(value, Mapping):
         came = f"{came} {shown(value)}"
     return DTypeError(f"{subject}: expected {wanted}, got {came}")
+
+
+def require_type(value: object, kind: Any, subject: str, wanted: str) -> None:
+    """Raises for a value of another type; a text alone is no sequence."""
+    if not isinstance(value, kind) or (kind in (Sequence, Iterable) and isinstance(value, (str, bytes))):
+        raise wrong_type(subject, wanted, value)
 
 
 def choose(kind: type[Choice], value: Any, subject: str) -> Choice:
@@ -128,11 +134,10 @@ def byte_count(value: Any, subject: str) -> int:
 
 def memory_bounds(value: Any, subject: str) -> str:
     """Checks a value of `memory`."""
-    if not isinstance(value, str):
-        raise wrong_type(subject, '"bounded"', value)
+    require_type(value, str, subject, '"bounded"')
     if value != "bounded":
         raise ArgumentError(f'{subject}: {value!r} is not "bounded"')
-    return value
+    return "bounded"
 
 
 def boolean(value: Any, subject: str) -> bool:
@@ -158,8 +163,7 @@ def text(value: Any, subject: str) -> bytes:
 
 def texts(value: Any, subject: str, wanted: str = "a list of names", kind: Any = Sequence) -> list[str]:
     """Several strings without NUL, which `value` of this `kind` holds; one string alone is refused."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, kind):
-        raise wrong_type(subject, wanted, value)
+    require_type(value, kind, subject, wanted)
     return [text(each, subject).decode() for each in value]
 
 
@@ -187,8 +191,7 @@ def absolute(path: str) -> str:
 
 def paths(value: Any, subject: str) -> list[bytes]:
     """Several paths in the encoding of the system; one path alone is refused."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise wrong_type(subject, "a list of paths", value)
+    require_type(value, Sequence, subject, "a list of paths")
     return [path_bytes(each, subject) for each in value]
 
 
@@ -201,6 +204,5 @@ def require_folder(path: bytes, subject: str) -> None:
 
 def entries(value: Any, subject: str) -> list[tuple[bytes, bytes]]:
     """The entries of a mapping of strings to strings, as UTF-8."""
-    if not isinstance(value, Mapping):
-        raise wrong_type(subject, "a dict of strings", value)
+    require_type(value, Mapping, subject, "a dict of strings")
     return [(text(key, subject), text(entry, f"{subject}[{key!r}]")) for key, entry in value.items()]

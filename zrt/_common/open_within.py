@@ -56,18 +56,17 @@ def open_within(path: bytes, folders: Collection[Identity]) -> int:
         outside = walk.name and not walk.waiting and not walk.is_within()
         raise PathRefused(walk.place(), None if outside else error.strerror) from None
     finally:
-        walk.leave()
-        os.close(walk.root)
+        for _, folder in walk.folders:
+            os.close(folder)
 
 
 class _Walk:
-    """A way down from the root: the open folders, without the root, and the name that is looked at."""
+    """A way down from the root: the open folders, of which the root is the first, and the name that is looked at."""
 
-    __slots__ = ("folders", "links", "name", "root", "trusted", "waiting")
+    __slots__ = ("folders", "links", "name", "trusted", "waiting")
 
     def __init__(self, trusted: Collection[Identity]) -> None:
-        self.root = open_folder(b"/")
-        self.folders: list[tuple[bytes, int]] = []
+        self.folders = [(b"", open_folder(b"/"))]
         self.links = 0
         self.name = b""
         self.waiting: list[bytes] = []
@@ -75,18 +74,18 @@ class _Walk:
 
     @property
     def here(self) -> int:
-        return self.folders[-1][1] if self.folders else self.root
+        return self.folders[-1][1]
 
     def place(self) -> bytes:
-        return b"/" + b"/".join([name for name, _ in self.folders] + [self.name])
+        return b"/".join([name for name, _ in self.folders] + [self.name])
 
     def is_within(self) -> bool:
         """Whether one of the open folders is trusted."""
-        return any(identity(folder) in self.trusted for folder in (self.root, *(each for _, each in self.folders)))
+        return any(identity(folder) in self.trusted for _, folder in self.folders)
 
     def leave(self) -> None:
         """Goes back to the root."""
-        while self.folders:
+        while len(self.folders) > 1:
             os.close(self.folders.pop()[1])
 
     def open(self, path: bytes) -> int:
@@ -94,7 +93,7 @@ class _Walk:
         while self.waiting:
             self.name = self.waiting.pop()
             if self.name == b"..":
-                if self.folders:
+                if len(self.folders) > 1:
                     os.close(self.folders.pop()[1])
             elif self.name not in (b"", b"."):
                 target = self._target()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from enum import Enum
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
 from zrt._common import installation
-from zrt._common.arguments import choose, path_bytes, text, wrong_type
+from zrt._common.arguments import choose, path_bytes, require_type, text, wrong_type
 from zrt.errors import ArgumentError, UnknownNameError, UnsupportedError
 
 
@@ -85,11 +85,7 @@ class OptionData:
         """`from_dict` of a JSON document; raises `ArgumentError` where it cannot be parsed."""
         import json
 
-        try:
-            data = json.loads(_document(document, cls))
-        except (ValueError, RecursionError) as error:
-            raise ArgumentError(f"{cls.__name__}: this is not JSON: {error}") from None
-        return cls.from_dict(data)
+        return cls._parsed(document, json.loads, "JSON")
 
     def to_toml(self) -> str:
         """`to_dict` as TOML. Needs the tomli-w package (``zrt-onnx[toml]``)."""
@@ -105,10 +101,15 @@ class OptionData:
         """`from_dict` of a TOML document; raises `ArgumentError` where it cannot be parsed."""
         import tomllib
 
+        return cls._parsed(document, tomllib.loads, "TOML")
+
+    @classmethod
+    def _parsed(cls, document: Any, parse: Callable[[str], Any], form: str) -> Self:
+        require_type(document, str, cls.__name__, "a document as a str")
         try:
-            data = tomllib.loads(_document(document, cls))
+            data = parse(document)
         except (ValueError, RecursionError) as error:
-            raise ArgumentError(f"{cls.__name__}: this is not TOML: {error}") from None
+            raise ArgumentError(f"{cls.__name__}: this is not {form}: {error}") from None
         return cls.from_dict(data)
 
     @classmethod
@@ -131,8 +132,7 @@ class OptionData:
 
 def require_keys(data: Any, known: Mapping[str, Any], subject: str) -> None:
     """Raises where `data` is not a mapping, or has a key that is not in `known`."""
-    if not isinstance(data, Mapping):
-        raise wrong_type(subject, "fields by name", data)
+    require_type(data, Mapping, subject, "fields by name")
     for key in data:
         if key not in known:
             import difflib
@@ -140,12 +140,6 @@ def require_keys(data: Any, known: Mapping[str, Any], subject: str) -> None:
             near = difflib.get_close_matches(str(key), known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise UnknownNameError(f"{subject}: there is no field {key!r}; {hint}")
-
-
-def _document(document: Any, kind: type) -> str:
-    if not isinstance(document, str):
-        raise wrong_type(kind.__name__, "a document as a str", document)
-    return document
 
 
 # The types of values that can be data.

@@ -54,14 +54,7 @@ class CallScoped:
         return pointer
 
     def _lend(
-        self,
-        role: str,
-        index: int,
-        address: Any,
-        count: int,
-        shape: tuple[int, ...],
-        code: int,
-        writeable: bool,
+        self, role: str, index: int, address: Any, count: int, shape: tuple[int, ...], code: int, writeable: bool
     ) -> Array:
         """An array over `count` elements at `address`; a packed type gives the uint8 array of its packed bytes."""
         dtype, bits = LAYOUTS[code]
@@ -70,7 +63,11 @@ class CallScoped:
         if size == 0:
             return np.empty(dims, dtype)
         memory = buffer_at(address, size)
-        array: Array = np.ndarray(dims, dtype, memory) if writeable else _read_only(memory, dtype, dims)
+        if writeable:
+            array: Array = np.ndarray(dims, dtype, memory)
+        else:
+            # The memoryview is read-only too, so that `setflags` cannot make the array writeable.
+            array = np.frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)
         self._arrays.append(((role, index), ref(memory), ref(array)))
         return array
 
@@ -170,8 +167,3 @@ def _own(array: Array) -> None:
     # `Any`: numpy's stubs ask for np.bool_ here, which numpy itself refuses. A subclass may override the methods.
     state: Any = (1, shape, array.dtype, False, content)
     np.ndarray.__setstate__(array, state)
-
-
-def _read_only(memory: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> Array:
-    # The memoryview is read-only too, so that `setflags` cannot make the array writeable.
-    return np.frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)

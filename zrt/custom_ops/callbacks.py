@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import weakref
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from zrt._native import callback_errors, ffi, lib, status
 from zrt._native.callback_errors import callback
@@ -18,14 +18,11 @@ from zrt.custom_ops.shapes import ShapeContext
 from zrt.errors import ClosedError
 
 
-class _Link:
+class _Link(NamedTuple):
     """C's reference to a kernel; a weak one, see `Kernel`."""
 
-    __slots__ = ("kernel", "standards")
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = weakref.ref(kernel)
-        self.standards = kernel.info._standards
+    kernel: weakref.ref[Kernel]
+    standards: list[Handle]
 
 
 def _gone(name: str) -> ClosedError:
@@ -65,7 +62,7 @@ def zrt_python_create(op: Any, pointer: Any, kernel: Any, place: Any) -> int:
         )
         instance.state = description.op.create(info)
         info._finish()
-        link = ffi.new_handle(_Link(instance))
+        link = ffi.new_handle(_Link(weakref.ref(instance), info._standards))
         owner = Handle.pin(link)
         instance.home.add(instance)
         kernel.python = link

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zrt._common.arguments import integer, wrong_type
+from zrt._common.arguments import integer, require_type, wrong_type
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.callback_errors import Carrier, callback
@@ -72,16 +72,7 @@ class KernelContext(CallScoped):
     during the call in every thread.
     """
 
-    __slots__ = (
-        "_input_count",
-        "_inputs",
-        "_kernel",
-        "_lock",
-        "_output_count",
-        "_outputs",
-        "_tensors",
-        "_texts",
-    )
+    __slots__ = ("_input_count", "_inputs", "_kernel", "_lock", "_output_count", "_outputs", "_tensors", "_texts")
 
     _call = "compute"
 
@@ -239,8 +230,7 @@ class KernelContext(CallScoped):
 
     def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
         """The provider's allocator for that memory; it stays valid after the call."""
-        if not isinstance(memory, MemoryInfo):
-            raise wrong_type("memory", "a MemoryInfo", memory)
+        require_type(memory, MemoryInfo, "memory", "a MemoryInfo")
         pointer = self._opened()
         where = memory.handle()
         return allocator_of(api().KernelContext_GetAllocator, pointer, where.pointer, memory.name)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zrt._common.arguments import boolean, choose, integer, text, wrong_type
+from zrt._common.arguments import boolean, choose, integer, require_type, text, wrong_type
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import address_of, new_array, pointer_to
 from zrt._native.handle import Handle
@@ -100,8 +100,7 @@ class Description:
             _serialized.add(self)
 
     def _in_c(self, pointer: Any, function: CFunction, inputs: int, outputs: int, keep: Any, subject: str) -> None:
-        if not isinstance(function, CFunction):
-            raise wrong_type(f"{subject}.function", "a CFunction", function)
+        require_type(function, CFunction, f"{subject}.function", "a CFunction")
         if self.on_device:
             raise ArgumentError(f"{subject}.function: functions in C compute on the host, not with {self.op.provider}")
         pointer.compute = ffi.cast("zrt_compute", _address(function.compute, f"{subject}.function.compute"))
@@ -110,8 +109,7 @@ class Description:
             pointer.shape = ffi.cast("zrt_shape", _address(function.shape, f"{subject}.function.shape"))
             return
         given = [0] * outputs if function.shaped_like is None else function.shaped_like
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            raise wrong_type(f"{subject}.function.shaped_like", "a list of inputs", given)
+        require_type(given, Sequence, f"{subject}.function.shaped_like", "a list of inputs")
         # Read once: C gets what is checked here.
         like = list(given)
         if len(like) != outputs:
@@ -123,8 +121,7 @@ class Description:
 
 
 def _attributes(declared: Any, subject: str) -> dict[str, Attribute]:
-    if not isinstance(declared, Mapping):
-        raise wrong_type(f"{subject}.attributes", "a dict", declared)
+    require_type(declared, Mapping, f"{subject}.attributes", "a dict")
     attributes = {}
     for name, each in declared.items():
         text(name, f"{subject}, attribute")
@@ -134,8 +131,7 @@ def _attributes(declared: Any, subject: str) -> dict[str, Attribute]:
 
 
 def _ports(declared: Any, kind: type[Port], subject: str) -> list[Port]:
-    if isinstance(declared, str) or not isinstance(declared, Sequence):
-        raise wrong_type(f"{subject}s", "a list", declared)
+    require_type(declared, Sequence, f"{subject}s", "a list")
     ports = []
     for number, each in enumerate(declared):
         if isinstance(each, Port) and not isinstance(each, kind):
@@ -176,8 +172,7 @@ def _port(port: Port, subject: str) -> tuple[int, int, int]:
 
 def _pairs(given: Any, inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> dict[int, int]:
     """Checks pairs that share memory: ORT compares only their element counts, not the sizes of their elements."""
-    if not isinstance(given, Mapping):
-        raise wrong_type(subject, "a dict of inputs to outputs", given)
+    require_type(given, Mapping, subject, "a dict of inputs to outputs")
     # Read once: C gets what is checked here.
     pairs = dict(given.items())
     for source, target in pairs.items():
@@ -199,8 +194,7 @@ def _address(address: Any, subject: str, least: int = 1) -> int:
     elif not isinstance(address, int) and isinstance(getattr(address, "address", None), int):
         address = address.address
     elif not isinstance(address, int):
-        if not isinstance(address, CTYPES):
-            raise wrong_type(subject, "an address", address)
+        require_type(address, CTYPES, subject, "an address")
         address = ctypes.cast(address, ctypes.c_void_p).value or 0
     return integer(address, subject, least, 2**64 - 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zrt._common.arguments import shown, text, wrong_type
+from zrt._common.arguments import require_type, shown, text
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import pointer_to
@@ -32,8 +32,7 @@ class CustomOpDomain(Owner):
 
     def __init__(self, name: str, ops: Iterable[CustomOp]) -> None:
         self._handle = None
-        if isinstance(ops, (str, bytes)) or not isinstance(ops, Iterable):
-            raise wrong_type("ops", "a list of CustomOps", ops)
+        require_type(ops, Iterable, "ops", "a list of CustomOps")
         self.name = name
         self.ops = tuple(ops)
         for op in self.ops:

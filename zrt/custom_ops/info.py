@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import choose, integer, wrong_type
+from zrt._common.arguments import choose, integer, require_type
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, buffer_at, new_array, numbers, pointer_to
@@ -137,8 +137,7 @@ class OpLogger:
         """Writes a line at that level; dropped where `severity` is higher."""
         pointer = self._opened()
         level = choose(LogSeverity, severity, "severity")
-        if not isinstance(message, str):
-            raise wrong_type("message", "a str", message)
+        require_type(message, str, "message", "a str")
         line = message.replace("\0", "\\0").encode(errors="replace")
         status.check(api().Logger_LogMessage(pointer, int(level), line, b"custom operator", 0, self._op_type.encode()))
 
@@ -196,18 +195,10 @@ class KernelInfo(CallScoped):
         self.op_type = _text(table.KernelInfo_GetOperatorType, info)
         self.domain = _text(table.KernelInfo_GetOperatorDomain, info)
         self.since_version = int(status.fetch(table.KernelInfo_GetOperatorSinceVersion, "int", info))
-        inputs = status.fetch(table.KernelInfo_GetInputCount, "size_t", info)
-        outputs = status.fetch(table.KernelInfo_GetOutputCount, "size_t", info)
-        # ORT does not count the last ones if the node leaves them out.
-        absent_inputs, absent_outputs = max(least_inputs - inputs, 0), max(least_outputs - outputs, 0)
-        input_names = [_text(table.KernelInfo_GetInputName, info, i) for i in range(inputs)]
-        output_names = [_text(table.KernelInfo_GetOutputName, info, i) for i in range(outputs)]
-        self.input_names = (*input_names, *[""] * absent_inputs)
-        self.output_names = (*output_names, *[""] * absent_outputs)
-        input_types = _types(table.KernelInfo_GetInputTypeInfo, info, input_names)
-        output_types = _types(table.KernelInfo_GetOutputTypeInfo, info, output_names)
-        self.inputs = (*input_types, *[None] * absent_inputs)
-        self.outputs = (*output_types, *[None] * absent_outputs)
+        of_inputs = table.KernelInfo_GetInputCount, table.KernelInfo_GetInputName, table.KernelInfo_GetInputTypeInfo
+        of_outputs = table.KernelInfo_GetOutputCount, table.KernelInfo_GetOutputName, table.KernelInfo_GetOutputTypeInfo
+        self.input_names, self.inputs = _ports(info, *of_inputs, least_inputs)
+        self.output_names, self.outputs = _ports(info, *of_outputs, least_outputs)
         self.attributes = read_attributes(info, declared, f"{self.op_type} {self.node_name!r}")
 
     def constant_input(self, index: int) -> np.ndarray[Any, Any] | None:
@@ -278,13 +269,18 @@ def end_standards(standards: list[Handle]) -> None:
         lib.zrt_standard_end(handle.pointer)
 
 
-def _types(function: Any, info: Any, names: list[str]) -> list[ValueInfo | None]:
-    types: list[ValueInfo | None] = []
+def _ports(
+    info: Any, count_of: Any, name_of: Any, type_of: Any, least: int
+) -> tuple[tuple[str, ...], tuple[ValueInfo | None, ...]]:
+    """The names and the types of a node's inputs or outputs, which these functions of the table tell."""
+    count = status.fetch(count_of, "size_t", info)
+    names = [_text(name_of, info, index) for index in range(count)]
+    types: list[ValueInfo | None] = [None] * count
     for index, name in enumerate(names):
-        # An absent input or output has no type.
-        if not name:
-            types.append(None)
-            continue
-        handle = Handle.make(api().ReleaseTypeInfo, [], function, "OrtTypeInfo", info, index)
-        types.append(read_type(name, handle.pointer))
-    return types
+        # An absent one has no type.
+        if name:
+            handle = Handle.make(api().ReleaseTypeInfo, [], type_of, "OrtTypeInfo", info, index)
+            types[index] = read_type(name, handle.pointer)
+    # ORT does not count the last ones if the node leaves them out.
+    absent = max(least - count, 0)
+    return (*names, *[""] * absent), (*types, *[None] * absent)

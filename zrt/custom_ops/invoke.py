@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common import one_node
-from zrt._common.arguments import integer, text, wrong_type
+from zrt._common.arguments import integer, require_type, text, wrong_type
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, strings
@@ -85,12 +85,10 @@ class Op(Owner):
         domain: str = "",
     ) -> None:
         self._handle = None
-        if not isinstance(info, KernelInfo):
-            raise wrong_type("info", "a KernelInfo", info)
+        require_type(info, KernelInfo, "info", "a KernelInfo")
         kernel = info._opened()
         for subject, argument in (("types", types), ("attributes", attributes or {})):
-            if not isinstance(argument, Mapping):
-                raise wrong_type(subject, "a dict", argument)
+            require_type(argument, Mapping, subject, "a dict")
         label = text(name, "name")
         self.name, self._domain, self._version = name, domain, integer(version, "version", 1)
         self.inputs, self.outputs = _types(inputs, f"{name}, inputs"), _types(outputs, f"{name}, outputs")
@@ -210,8 +208,7 @@ class Op(Owner):
 
 
 def _types(types: Any, subject: str) -> tuple[ElementType | None, ...]:
-    if isinstance(types, str) or not isinstance(types, Sequence):
-        raise wrong_type(subject, "a list of element types", types)
+    require_type(types, Sequence, subject, "a list of element types")
     with status.named(subject):
         return tuple(None if each is None else ElementType.of(each) for each in types)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import integer, text, wrong_type
+from zrt._common.arguments import integer, require_type, text
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import buffer_at, new_array, sizeof, strings
@@ -106,21 +106,16 @@ class ShapeContext(CallScoped):
         info = Handle.make(
             table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
         )
-        if isinstance(shape, str) or not isinstance(shape, Sequence):
-            raise wrong_type(f"output {index}", "a shape", shape)
+        require_type(shape, Sequence, f"output {index}", "a shape")
         dims = list(shape)
-        sizes = [_size(dim, index) for dim in dims]
+        sizes = [
+            -1 if dim is None or isinstance(dim, str) else integer(dim, f"output {index}", 0, 2**63 - 1) for dim in dims
+        ]
         names = [text(dim, f"output {index}") if isinstance(dim, str) else b"" for dim in dims]
         status.check(table.SetTensorElementType(info.pointer, kind.onnx_code))
         status.check(table.SetDimensions(info.pointer, new_array("int64_t", sizes), len(sizes)))
         status.check(table.SetSymbolicDimensions(info.pointer, strings(names), len(names)))
         status.check(table.ShapeInferContext_SetOutputTypeShape(pointer, number, info.pointer))
-
-
-def _size(dim: Any, index: int) -> int:
-    if dim is None or isinstance(dim, str):
-        return -1
-    return integer(dim, f"output {index}", 0, 2**63 - 1)
 
 
 def _read(attribute: Any, kind: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from zrt._common.arguments import boolean, entries, integer, shown, text, wrong_type
+from zrt._common.arguments import boolean, entries, integer, require_type, shown, text, wrong_type
 from zrt._common.public import guarded, public
 from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
 from zrt.graph import attributes, files, model_proto, schemas, sessions, tensors, types
@@ -146,8 +146,7 @@ class Graph:
 
     def value(self, name: str) -> GraphValue:
         """The value of that name in this graph or an enclosing one; `UnknownNameError` where there is none."""
-        if not isinstance(name, str):
-            raise wrong_type("name", "a str", name)
+        require_type(name, str, "name", "a str")
         for graph in self._around():
             if name in graph._names:
                 return GraphValue(graph, name)
@@ -284,8 +283,7 @@ class Graph:
         names = self._usable(inputs, subject)
         if schema is not None:
             schemas.check_inputs(schema, names)
-        if not isinstance(attributes, Mapping | None):
-            raise wrong_type(f"{subject}: attributes", "a dict", attributes)
+        require_type(attributes, Mapping | None, f"{subject}: attributes", "a dict")
         values = {checked(key, f"{subject}: attributes"): value for key, value in (attributes or {}).items()}
         for key, value in more.items():
             if checked(key, f"{subject}: attributes") in values:
@@ -509,7 +507,6 @@ class Graph:
         return names
 
     def _opset(self, domain: str, subject: str) -> int:
-        """The opset version of a domain."""
         opsets = self.opsets
         if domain not in opsets:
             raise ArgumentError(f"{subject}: domain {domain!r} has no opset: declare it with import_opset")
@@ -571,11 +568,9 @@ class Graph:
             raise wrong_type(f"{subject}: outputs", "a number, a name or names", outputs)
         if schema is not None:
             schemas.check_outputs(schema, len(names))
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise ArgumentError(f"{subject}: output {name!r} is named twice")
-            seen.add(name)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ArgumentError(f"{subject}: output {twice!r} is named twice")
         return names, single
 
     def _info(self, infos: Any, name: str, kind: GraphType | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from zrt.graph import model_proto
 from zrt.graph.builder import Graph
 from zrt.graph.editor import Assembly, editor_api
 from zrt.graph.engine import EDITOR, Engine, refusals, weights_given
-from zrt.graph.sessions import add, make, named
+from zrt.graph.sessions import make, named
 from zrt.loading import caller_weights
 from zrt.loading.load import data_of, make_session, prepare_options, require_other_file
 from zrt.loading.model_source import Model, Source
@@ -82,8 +83,8 @@ class GraphEdit(Owner, Graph):
             handle = _open_session(source, self._settings, self._lenders, self._kernels)
         self._begin(proto, graph, None)
         self._base_nodes = len(graph.node)
-        self._base_inputs = _by_name(graph.input)
-        self._base_outputs = _by_name(graph.output)
+        self._base_inputs = {info.name: deepcopy(info) for info in graph.input}
+        self._base_outputs = {info.name: deepcopy(info) for info in graph.output}
         self._base_infos = len(graph.value_info)
         self._base_initializers = len(graph.initializer)
         self._base_names = set(self._names)
@@ -175,11 +176,8 @@ class GraphEdit(Owner, Graph):
         editor, settings = editor_api(), self._settings
         assembly = Assembly()
         inputs, outputs = self._changed(model.graph)
-        assembly.values(inputs, outputs=False)
-        assembly.values(outputs, outputs=True)
-        lenders = add(assembly, model.graph.initializer[self._base_initializers :], self._borrowed)
-        for node in self._added():
-            assembly.node(node)
+        weights = model.graph.initializer[self._base_initializers :]
+        lenders = assembly.fill(inputs, outputs, weights, self._borrowed, self._added())
         additions = assembly.model(self.opsets)
         # The calls below change the session: the edit cannot be continued, even after an error.
         self.close()
@@ -239,15 +237,6 @@ def _identity(path: str) -> tuple[int, ...]:
     except (OSError, ValueError):
         return ()
     return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
-
-
-def _by_name(infos: Any) -> dict[str, Any]:
-    """Copies of the protos of inputs or outputs."""
-    copies = {}
-    for info in infos:
-        copies[info.name] = type(info)()
-        copies[info.name].CopyFrom(info)
-    return copies
 
 
 def _open_session(source: Source, settings: PoolOptions, lenders: list[Handle], kernels: set[object]) -> SessionHandle:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from zrt._native import ffi, lib, status
@@ -53,6 +53,27 @@ class Assembly:
         editor.api, editor.editor = api(), editor_api()
         status.check(editor.editor.CreateGraph(ffi.addressof(editor, "graph")))
 
+    def fill(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        initializers: Iterable[Any],
+        borrowed: Borrowed,
+        nodes: Iterable[Any],
+    ) -> list[Handle]:
+        """Adds all parts of a graph; returns the owners of borrowed memory, for the session to keep."""
+        self.values(inputs, outputs=False)
+        self.values(outputs, outputs=True)
+        lenders = []
+        for tensor in initializers:
+            value = borrowed.get(tensor.name)
+            self.initializer(tensor, value)
+            if value is not None:
+                lenders.append(value._open())
+        for node in nodes:
+            self.node(node)
+        return lenders
+
     def values(self, infos: Sequence[Any], outputs: bool) -> None:
         """Sets the graph's inputs or outputs."""
         handles = [type_info(types.from_proto(info.type, info.name)) for info in infos]
@@ -78,7 +99,6 @@ class Assembly:
             status.check(lib.zrt_editor_initializer(self.handle.pointer, name, value.reference, borrows))
 
     def node(self, node: Any) -> None:
-        """Adds a node."""
         inputs = strings(node.input)
         outputs = strings(node.output)
         filled = [_attribute(attribute) for attribute in node.attribute]

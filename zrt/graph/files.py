@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from zrt._common.arguments import boolean, integer, path_bytes, text
-from zrt._common.files import replacing
+from zrt._common.files import plain_name, replacing
 from zrt.errors import ArgumentError
-from zrt.graph.model_proto import serialize, subgraphs
+from zrt.graph.model_proto import graphs_in, serialize
 from zrt.graph.tensors import outside, raw, raw_of
 from zrt.values.value import Value
 
@@ -36,12 +36,11 @@ def save(
     if not name:
         raise ArgumentError(f"path: {where!r} does not name a file")
     beside = f"{name}.data" if location is None else location
-    if not boolean(external_data, "external_data"):
-        if location is not None:
-            raise ArgumentError(f"location: {location!r} is for external_data=True")
-    # The model names this file, and its strings are UTF-8.
-    elif os.path.basename(text(beside, "location").decode()) != beside or beside in ("", ".", "..", name):
-        raise ArgumentError(f"location: {beside!r} is not the name of another file in the model's folder")
+    if boolean(external_data, "external_data"):
+        # The model names this file, and its strings are UTF-8.
+        plain_name(text(beside, "location").decode(), where, "location")
+    elif location is not None:
+        raise ArgumentError(f"location: {location!r} is for external_data=True")
     with replacing(where, *([beside] if external_data else []), inputs=inputs) as (model_path, *weights_path):
         try:
             if external_data:
@@ -86,9 +85,7 @@ def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, lea
 
 def _initializers(graph: Any, borrowed: Mapping[str, Value]) -> Iterator[tuple[Any, Value | None]]:
     """The initializers of a graph and its subgraphs that may become external, each with the value it borrows."""
-    for tensor in graph.initializer:
-        if tensor.data_type != tensor.STRING:
-            yield tensor, borrowed.get(tensor.name)
-    for node in graph.node:
-        for inner in subgraphs(node):
-            yield from _initializers(inner, {})
+    for each in graphs_in(graph):
+        for tensor in each.initializer:
+            if tensor.data_type != tensor.STRING:
+                yield tensor, borrowed.get(tensor.name) if each is graph else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Collection, Iterable, Iterator
+from copy import deepcopy
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -131,16 +132,22 @@ def depth(message: Any) -> int:
     return deepest
 
 
+def graphs_in(graph: Any) -> Iterator[Any]:
+    """A graph and its subgraphs at any depth; a function has nodes too."""
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from graphs_in(inner)
+
+
 def tensors(graph: Any) -> Iterator[Any]:
     """The initializers of a graph and its subgraphs, and the tensors among the attributes."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
+    for each in graphs_in(graph):
+        yield from each.initializer
+        for attribute in (attribute for node in each.node for attribute in node.attribute):
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-        for inner in subgraphs(node):
-            yield from tensors(inner)
 
 
 def defined(graph: Any) -> Iterator[tuple[str, str]]:
@@ -166,12 +173,9 @@ def definitions(graph: Any) -> dict[str, str]:
 
 def all_names(graph: Any) -> Iterator[str]:
     """The names of the values and nodes of a graph and its subgraphs."""
-    for name, _ in defined(graph):
-        yield name
-    for node in graph.node:
-        yield node.name
-        for inner in subgraphs(node):
-            yield from all_names(inner)
+    for each in graphs_in(graph):
+        yield from (name for name, _ in defined(each))
+        yield from (node.name for node in each.node)
 
 
 def called(node: Any) -> str:
@@ -231,7 +235,7 @@ def circle_of_functions(proto: Any) -> list[str]:
     """Functions of a model that call each other in a circle; [] without such."""
     functions = {(each.domain, each.name): each for each in proto.functions}
     calls = {
-        key: {(node.domain, node.op_type) for node in _all_nodes(function.node)} & functions.keys()
+        key: {(node.domain, node.op_type) for graph in graphs_in(function) for node in graph.node} & functions.keys()
         for key, function in functions.items()
     }
     try:
@@ -239,13 +243,6 @@ def circle_of_functions(proto: Any) -> list[str]:
     except CycleError as error:
         return [name for _, name in error.args[1]]
     return []
-
-
-def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
-    for node in nodes:
-        yield node
-        for inner in subgraphs(node):
-            yield from _all_nodes(inner.node)
 
 
 def light(model: Any) -> Any:
@@ -320,8 +317,7 @@ def finished(model: Any) -> Any:
 
     Raises `ModelError` as `in_order` does, and where an output's type cannot be inferred.
     """
-    copy = package().ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     order = in_order(copy.graph)
     if order != sorted(order):
         del copy.graph.node[:]

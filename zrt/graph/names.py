@@ -62,7 +62,6 @@ class Names:
             raise ArgumentError(f"{subject}: the name is taken by a value in a subgraph")
 
     def add(self, name: str, definition: str) -> None:
-        """Registers the name of a new value."""
         self._values[name] = definition
         self._used.add(name)
 
@@ -87,7 +86,6 @@ class Names:
         self._nodes.add(node.name)
 
     def remove(self, name: str) -> None:
-        """Frees a value's name."""
         del self._values[name]
 
     def _outwards(self) -> Iterator[Names]:
@@ -101,6 +99,5 @@ class Names:
 def _within(node: Any) -> Iterator[str]:
     """The names of the values in a node's subgraphs."""
     for inner in model_proto.subgraphs(node):
-        yield from (name for name, _ in model_proto.defined(inner))
-        for below in inner.node:
-            yield from _within(below)
+        for graph in model_proto.graphs_in(inner):
+            yield from (name for name, _ in model_proto.defined(graph))

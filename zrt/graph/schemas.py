@@ -44,7 +44,6 @@ def check_inputs(schema: Any, inputs: list[str]) -> None:
 
 
 def check_outputs(schema: Any, count: int) -> None:
-    """Checks the number of outputs."""
     if not max(schema.min_output, 1) <= count <= schema.max_output:
         raise ArgumentError(
             f"op {schema.name!r}: it gives {_range(schema.min_output, schema.max_output, 'output')}, not {count}"
@@ -69,7 +68,6 @@ def kind_of(schema: Any, name: str) -> int | None:
 
 
 def check_required(schema: Any, names: set[str]) -> None:
-    """Checks that no required attribute is missing."""
     for name, attribute in schema.attributes.items():
         if attribute.required and name not in names:
             raise DTypeError(f"op {schema.name!r}: the attribute {name!r} is missing")

@@ -9,7 +9,6 @@ from typing import Any
 
 from zrt._native import callback_errors, status
 from zrt._native.forks import SessionHandle
-from zrt._native.handle import Handle
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import CallbackError, Error
@@ -33,7 +32,6 @@ def make(
     strict: bool,
     allow: Iterable[str],
 ) -> Session:
-    """Makes the session of a finished model."""
     selection = parse(providers)
     strictness = Strictness.of(strict, allow, selection.asked())
     settings = prepare_options(options, selection)
@@ -45,17 +43,6 @@ def make(
         handle = create(model, borrowed, settings, options or SessionOptions(), subject).holding(kept)
     strictness.check(handle, subject)
     return Session._owning(handle, selection)
-
-
-def add(assembly: Assembly, initializers: Iterable[Any], borrowed: Borrowed) -> list[Handle]:
-    """Adds the initializers to the editor's model; returns the owners of borrowed memory, for the session to keep."""
-    lenders = []
-    for tensor in initializers:
-        value = borrowed.get(tensor.name)
-        assembly.initializer(tensor, value)
-        if value is not None:
-            lenders.append(value._open())
-    return lenders
 
 
 @contextmanager
@@ -76,12 +63,8 @@ def _through_editor(
     model: Any, borrowed: Borrowed, settings: PoolOptions, options: SessionOptions, subject: str
 ) -> SessionHandle:
     with named(settings, subject):
-        assembly = Assembly()
-        assembly.values(model.graph.input, outputs=False)
-        assembly.values(model.graph.output, outputs=True)
-        lenders = add(assembly, model.graph.initializer, borrowed)
-        for node in model.graph.node:
-            assembly.node(node)
+        assembly, graph = Assembly(), model.graph
+        lenders = assembly.fill(graph.input, graph.output, graph.initializer, borrowed, graph.node)
         source = assembly.model({entry.domain: entry.version for entry in model.opset_import})
         create = editor_api().CreateSessionFromModel
         with callback_errors.Load() as load:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,7 @@ def tensor(value: Any, name: str = "") -> Any:
     """An array, or one of numpy's scalars, as an ``onnx.TensorProto``; raises `MismatchError`."""
     onnx = package()
     if isinstance(value, onnx.TensorProto):
-        proto = onnx.TensorProto()
-        proto.CopyFrom(value)
+        proto = deepcopy(value)
         proto.name = name or value.name
         return proto
     if not isinstance(value, (np.ndarray, np.generic)):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from zrt._common.arguments import shown, text, wrong_type
+from zrt._common.arguments import require_type, shown, text
 from zrt._common.public import public_in
 from zrt.errors import ArgumentError, DTypeError, ModelError, ShapeError
 from zrt.graph.model_proto import package
@@ -135,8 +135,7 @@ KINDS: Final = (TensorType, SequenceType, MapType, OptionalType)
 
 
 def _require(value: object, subject: str) -> None:
-    if not isinstance(value, KINDS):
-        raise wrong_type(subject, "a type such as TensorType('float32')", value)
+    require_type(value, KINDS, subject, "a type such as TensorType('float32')")
     depth = 0
     inner: Any = value
     while inner is not None:
@@ -159,7 +158,6 @@ def as_type(value: object, shape: object, subject: str) -> GraphType | None:
 
 
 def to_proto(kind: GraphType) -> Any:
-    """The ``onnx.TypeProto`` of a type."""
     helper = package().helper
     if isinstance(kind, SparseTensorType):
         return helper.make_sparse_tensor_type_proto(kind.element_type.onnx_code, kind.shape)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import require_type, shown, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, address_of, numbers, pointer_to
@@ -98,8 +98,7 @@ def element_type_in(capsule: Any) -> ElementType | None:
 
 
 def _device_for(memory: MemoryInfo) -> tuple[int, int]:
-    if not isinstance(memory, MemoryInfo):
-        raise wrong_type("device", "a MemoryInfo", memory)
+    require_type(memory, MemoryInfo, "device", "a MemoryInfo")
     if memory.is_host:
         return int(DEVICE_OF_MEMORY.get(memory.name, Device.CPU)), memory.device_id
     if memory.name not in DEVICE_OF_MEMORY:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from zrt._common.arguments import choose, integer, wrong_type
+from zrt._common.arguments import choose, integer, require_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, pointer_to
@@ -123,8 +123,8 @@ class ExternalResourceImporter(Owner):
     def can_import(self, kind: ExternalMemoryType | ExternalSemaphoreType) -> bool:
         """Whether the provider imports memory or semaphores of that kind."""
         handle = self._open()
-        if not isinstance(kind, (ExternalMemoryType, ExternalSemaphoreType)):
-            raise wrong_type("kind", "an ExternalMemoryType or an ExternalSemaphoreType", kind)
+        kinds = ExternalMemoryType, ExternalSemaphoreType
+        require_type(kind, kinds, "kind", "an ExternalMemoryType or an ExternalSemaphoreType")
         if not handle.pointer:
             return False
         table = _table()
@@ -253,8 +253,7 @@ class ExternalSemaphore(_Imported):
 
     def _ask(self, name: str, stream: SyncStream, value: int) -> None:
         handle = self._open()
-        if not isinstance(stream, SyncStream):
-            raise wrong_type("stream", "a SyncStream", stream)
+        require_type(stream, SyncStream, "stream", "a SyncStream")
         queue = stream._open()
         if stream.device != self.device:
             raise ArgumentError(f"stream: it belongs to {stream.device}, the semaphore to {self.device}")
@@ -298,7 +297,6 @@ def deinit_graphics_interop(device: EpDevice) -> None:
         status.check(_table().DeinitGraphicsInteropForEpDevice(owner.pointer))
 
 
-def _opened(device: Any) -> Handle:
-    if not isinstance(device, EpDevice):
-        raise wrong_type("device", "an EpDevice", device)
+def _opened(device: EpDevice) -> Handle:
+    require_type(device, EpDevice, "device", "an EpDevice")
     return device._open()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
-from zrt._common.arguments import integer, wrong_type
+from zrt._common.arguments import integer, require_type, wrong_type
 from zrt._common.public import public, public_in
 from zrt._native.busy import claimed, new_flag
 from zrt.errors import ArgumentError, ClosedError
@@ -183,8 +183,7 @@ class DynamicRuntime(SessionsRuntime):
         self._prebuilt(specs)
 
     def _prebuilt(self, specs: Iterable[Spec]) -> list[Bucket]:
-        if not isinstance(specs, Iterable):
-            raise wrong_type("specs", "a list of shapes", specs)
+        require_type(specs, Iterable, "specs", "a list of shapes")
         pairs = [_pair(spec) for spec in specs]
         different = {self._key(*pair) for pair in pairs}
         if len(different) > self.max_buckets:

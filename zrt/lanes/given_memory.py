@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import require_type
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt.errors import ArgumentError, ShapeError
@@ -64,8 +64,7 @@ def places(memories: MemoryLike, session: Session, owner: Handle, role: str) -> 
     """The checked argument `inputs` or `outputs` of a lane; `role` is "input" or "output"."""
     subject = f"{role}s"
     if not isinstance(memories, Mapping):
-        if memories is not None and not isinstance(memories, LaneMemory):
-            raise wrong_type(subject, "a LaneMemory or a dict of memories by name", memories)
+        require_type(memories, LaneMemory | None, subject, "a LaneMemory or a dict of memories by name")
         return Places(_checked(memories, owner, subject, role))
     infos = session.inputs if role == "input" else session.outputs
     require_names(memories, infos, role, subject)
@@ -91,8 +90,7 @@ def _checked(memory: LaneMemory | None, owner: Handle, subject: str, role: str) 
         return LaneMemory()
     if memory.kind not in ("buffers", "allocated", "left"):
         raise ArgumentError(f"{subject}: a LaneMemory is of kind buffers, allocated or left, not {memory.kind!r}")
-    if not isinstance(memory.memory, MemoryInfo):
-        raise wrong_type(subject, "a MemoryInfo", memory.memory)
+    require_type(memory.memory, MemoryInfo, subject, "a MemoryInfo")
     require_memory(owner, memory.memory, subject)
     if role == "input" and memory.kind == "left":
         raise ArgumentError(f"{subject}: only outputs can be left to ORT")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from zrt._common.arguments import boolean, shown, wrong_type
+from zrt._common.arguments import boolean, require_type, shown
 from zrt._common.public import public
 from zrt.errors import ArgumentError, ModelError
 from zrt.lanes.ports import require_names
@@ -67,8 +67,7 @@ def kv_cache(
 
     Raises `ModelError` if no pair is found.
     """
-    if not isinstance(session, Session):
-        raise wrong_type("session", "a Session", session)
+    require_type(session, Session, "session", "a Session")
     session._open()
     boolean(in_place, "in_place")
     if pairs is None:
@@ -162,8 +161,7 @@ def _roles(session: Session, follow: Sequence[str] | Mapping[str, Role] | None) 
         return dict(follow)
     if follow is None:
         return {name: ROLES_BY_NAME[name] for name in session.input_names if name in ROLES_BY_NAME}
-    if isinstance(follow, str) or not isinstance(follow, Sequence):
-        raise wrong_type("follow", "names of inputs, or a dict of their roles", follow)
+    require_type(follow, Sequence, "follow", "names of inputs, or a dict of their roles")
     for name in follow:
         if not isinstance(name, str) or name not in ROLES_BY_NAME:
             known = ", ".join(ROLES_BY_NAME)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
-from zrt._common.arguments import boolean, integer, wrong_type
+from zrt._common.arguments import boolean, integer, require_type, wrong_type
 from zrt._common.public import public, public_in
 from zrt._native import lib, ort_messages, status
 from zrt._native.builtin import set_builtin
@@ -183,8 +183,7 @@ class Lane(Owner, guarded=False):
         trials: bool = True,
         samples: SamplesLike = None,
     ) -> None:
-        if not isinstance(session, Session):
-            raise wrong_type("session", "a Session", session)
+        require_type(session, Session, "session", "a Session")
         owner = session._open()
         where_in, where_out = places(inputs, session, owner, "input"), places(outputs, session, owner, "output")
         lane_shapes = resolve(
@@ -383,8 +382,7 @@ class Lane(Owner, guarded=False):
         """Runs once and returns an allocator's counters before and after; by default the session's on the host."""
         if allocator is None:
             allocator = Allocator._of(self._opened().owner)
-        if not isinstance(allocator, Allocator):
-            raise wrong_type("allocator", "an Allocator", allocator)
+        require_type(allocator, Allocator, "allocator", "an Allocator")
         before = allocator.stats()
         self.run()
         return RunStats(before, allocator.stats())

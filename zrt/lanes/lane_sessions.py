@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeAlias, Unpack
 
-from zrt._common.arguments import boolean, integer, wrong_type
+from zrt._common.arguments import boolean, integer, require_type, wrong_type
 from zrt._native.handle import Single
 from zrt.errors import DTypeError
 from zrt.lanes.lane_options import RuntimeOptions
@@ -110,7 +110,6 @@ def _count(lanes: int) -> int:
 
 def shared(session: Session, lanes: int) -> list[Session]:
     """The same session for every lane."""
-    if not isinstance(session, Session):
-        raise wrong_type("session", "a Session", session)
+    require_type(session, Session, "session", "a Session")
     session._open()
     return [session] * _count(lanes)

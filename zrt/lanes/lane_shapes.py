@@ -377,12 +377,7 @@ def _fill(array: np.ndarray[Any, Any], element_type: ElementType, trial: int, ge
     """Data for a trial run: zeros, ones, then noise; integers stay 0 or 1, so that they can be indices."""
     if trial < 2 or element_type.packed:
         array[...] = trial
-    elif element_type in (
-        ElementType.FLOAT,
-        ElementType.DOUBLE,
-        ElementType.FLOAT16,
-        ElementType.BFLOAT16,
-    ):
+    elif element_type in (ElementType.FLOAT, ElementType.DOUBLE, ElementType.FLOAT16, ElementType.BFLOAT16):
         array[...] = generator.standard_normal(array.shape).astype(array.dtype)
     else:
         array[...] = generator.integers(0, 2, array.shape).astype(array.dtype)

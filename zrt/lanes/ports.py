@@ -12,14 +12,7 @@ from zrt._common.arguments import shown
 from zrt._common.public import public, public_in
 from zrt._native import status
 from zrt._native.handle import Handle
-from zrt.errors import (
-    AllocationError,
-    DTypeError,
-    OutOfRangeError,
-    ShapeError,
-    UnknownNameError,
-    UnsupportedError,
-)
+from zrt.errors import AllocationError, DTypeError, OutOfRangeError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.memory.buffers import Buffer, BufferPolicy
 from zrt.session.feeds import names_of
@@ -84,7 +77,6 @@ class Port:
         return 0 if self.value is None else nbytes(self.info.element_type, self.value.shape)
 
     def handle(self) -> Handle:
-        """The bound value's handle."""
         assert self.value is not None
         return self.value._open()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self, Unpack
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import require_type, shown, wrong_type
 from zrt._common.public import public
 from zrt.errors import ArgumentError, ClosedError, OutOfRangeError
 from zrt.lanes.audit import LaneAudit
@@ -17,7 +17,6 @@ from zrt.lanes.given_memory import refuse_shared_writes
 from zrt.lanes.lane import Lane
 from zrt.lanes.lane_options import ShapedLaneOptions, check_names
 from zrt.lanes.lane_sessions import SessionsRuntime, shared
-from zrt.lanes.stateful_lane import make_lane
 from zrt.session.session import Session
 
 
@@ -45,13 +44,12 @@ class Runtime(SessionsRuntime):
     def _build(self, make_sessions: Callable[[], Sequence[Session]], options: Mapping[str, Any]) -> None:
         check_names(options, ShapedLaneOptions, type(self))
         sessions = make_sessions()
-        if not isinstance(sessions, Sequence):
-            raise wrong_type("sessions", "a list of sessions", sessions)
+        require_type(sessions, Sequence, "sessions", "a list of sessions")
         if not sessions:
             raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
         if len(sessions) > 1:
             refuse_shared_writes(options, f"{len(sessions)} lanes")
-        self.lanes = tuple(make_lane(session, **options) for session in sessions)
+        self.lanes = tuple(Session.lane(session, **options) for session in sessions)
 
     @property
     def sessions(self) -> tuple[Session, ...]:

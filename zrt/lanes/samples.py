@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import require_type, shown
 from zrt.errors import ArgumentError, DTypeError, ShapeError
 from zrt.lanes.ports import require_names
 from zrt.session.feeds import as_array
@@ -31,8 +31,7 @@ def checked_samples(
     """
     if samples is None:
         return {}
-    if not isinstance(samples, Mapping):
-        raise wrong_type("samples", "a dict by input", samples)
+    require_type(samples, Mapping, "samples", "a dict by input")
     by_name = dict(samples)
     require_names(by_name, infos, "input", "samples")
     for name in by_name:

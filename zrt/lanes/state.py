@@ -10,7 +10,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import integer, path_bytes, shown, wrong_type
+from zrt._common.arguments import integer, path_bytes, require_type, shown, wrong_type
 from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
@@ -196,8 +196,7 @@ class State(Owner, Mapping[str, Any]):
                     raise ShapeError(f"state: the snapshot has no array for {pair.info.name!r}")
             counts.add(_count(whole.steps, "steps", self._layout.capacity))
             seen = _count(whole.seen, "seen")
-            if not isinstance(whole.positions, tuple):
-                raise wrong_type("state: positions", "a tuple of ints", whole.positions)
+            require_type(whole.positions, tuple, "state: positions", "a tuple of ints")
             positions = [_count(position, "positions") for position in whole.positions]
         if len(counts) > 1:
             raise ShapeError(f"state: the arrays have different numbers of steps, {sorted(counts)}")
@@ -445,8 +444,7 @@ def _count(number: object, subject: str, high: int = 2**62) -> int:
 def _checked(pair: Pair, array: object, capacity: int) -> Array:
     """The array, if it has the type and a shape of the pair."""
     subject = f"state {pair.info.name!r}"
-    if not isinstance(array, np.ndarray):
-        raise wrong_type(subject, "a numpy array", array)
+    require_type(array, np.ndarray, subject, "a numpy array")
     array = arrays.plain(array, subject)
     kind = pair.element_type
     if kind.packed and array.dtype == kind.dtype and array.shape == pair.dims:

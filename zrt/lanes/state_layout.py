@@ -63,12 +63,10 @@ class Pair(NamedTuple):
 
     @property
     def element_type(self) -> ElementType:
-        """The element type."""
         return self.info.element_type
 
     @property
     def nbytes(self) -> int:
-        """The bytes of one buffer."""
         return nbytes(self.element_type, self.dims)
 
     @property
@@ -308,7 +306,6 @@ class _Resolver:
         self._sizes |= sizes
 
     def _step(self) -> int:
-        """The steps of a run."""
         step = self._ports.step
         if isinstance(step, int):
             return step

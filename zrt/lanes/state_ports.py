@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from zrt._common.arguments import boolean, integer, shown, wrong_type
+from zrt._common.arguments import boolean, integer, require_type, shown, wrong_type
 from zrt._common.public import public
 from zrt.errors import ArgumentError
 
@@ -19,8 +19,7 @@ _put = object.__setattr__
 
 
 def _name(value: object, subject: str) -> None:
-    if not isinstance(value, str):
-        raise wrong_type(subject, "the name of an input or output", value)
+    require_type(value, str, subject, "the name of an input or output")
 
 
 @public
@@ -88,8 +87,7 @@ class StatePorts:
         if self.window and self.window > (self.capacity or 0):
             raise ArgumentError(f"window: {self.window} steps do not fit into the capacity, {self.capacity}")
         for subject, mapping in (("follow", self.follow), ("initial", self.initial)):
-            if not isinstance(mapping, Mapping):
-                raise wrong_type(subject, "a dict by input", mapping)
+            require_type(mapping, Mapping, subject, "a dict by input")
             _put(self, subject, dict(mapping))
         for name, role in self.follow.items():
             _name(name, "follow")
@@ -119,8 +117,7 @@ def _pairs(description: Any) -> tuple[StatePair, ...]:
     else:
         raise wrong_type("state", "a dict from outputs to inputs, or StatePorts", description)
     for pair in pairs:
-        if not isinstance(pair, StatePair):
-            raise wrong_type("state", "StatePair objects", pair)
+        require_type(pair, StatePair, "state", "StatePair objects")
     if not pairs:
         raise ArgumentError("state: it has no pair of an output and an input")
     for role in ("input", "output"):

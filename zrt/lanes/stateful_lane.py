@@ -8,7 +8,7 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from zrt._common.arguments import integer, wrong_type
+from zrt._common.arguments import integer, require_type, wrong_type
 from zrt._common.public import not_made, public
 from zrt._native import lib, ort_messages
 from zrt._native.cdata import NULL, new_array, pointer_to
@@ -72,8 +72,7 @@ class StatefulLane(Lane, guarded=False):
         state: StateLike,
         **options: Unpack[LaneOptions],
     ) -> None:
-        if not isinstance(session, Session):
-            raise wrong_type("session", "a Session", session)
+        require_type(session, Session, "session", "a Session")
         ports = as_ports(state)
         shapes = with_shapes(shapes, options.get("inputs"), session.inputs, "input")
         output_shapes = with_shapes(output_shapes, options.get("outputs"), session.outputs, "output")
@@ -313,8 +312,3 @@ def _audit(state: State, name: str) -> PortAudit:
         alignment=alignment_of(address),
         allocates="the first run of a state makes it" if pair.kind == ONCE and pair.output is not None else "",
     )
-
-
-def make_lane(session: Session, *, state: StateLike | None = None, **options: Any) -> Lane:
-    """A `Lane`, or a `StatefulLane` where `state` is given."""
-    return Lane(session, **options) if state is None else StatefulLane(session, state=state, **options)

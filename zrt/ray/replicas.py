@@ -7,7 +7,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 from zrt._common import installation
-from zrt._common.arguments import integer, seconds, shown, wrong_type
+from zrt._common.arguments import integer, require_type, seconds, shown, wrong_type
 from zrt._common.public import public_in
 from zrt.environment import cpu_budget
 from zrt.errors import ArgumentError
@@ -49,8 +49,7 @@ def deployment(
     on each node. Raises `NotCopyableError` for a model that was given as a `Session`, `ArgumentError` for more
     bytes, and `UnsupportedError` where Ray is missing: ``pip install "zrt-onnx[ray]"``.
     """
-    if not isinstance(application, Application):
-        raise wrong_type("application", "an Application of zrt.serving", application)
+    require_type(application, Application, "application", "an Application of zrt.serving")
     integer(replicas, "replicas", 1)
     options: dict[str, Any] = {}
     if per_node is not None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zrt._common.arguments import boolean, integer, texts, wrong_type
+from zrt._common.arguments import boolean, integer, require_type, texts, wrong_type
 from zrt._common.public import public_in
 from zrt.environment import cpu_limits
 from zrt.errors import ArgumentError, ShapeError
@@ -56,11 +56,9 @@ class Scorer:
         skip_bad: bool = False,
         lanes: int | None = None,
     ) -> None:
-        if not isinstance(spec, SessionSpec):
-            raise wrong_type("spec", "a SessionSpec", spec)
+        require_type(spec, SessionSpec, "spec", "a SessionSpec")
         by_input = {} if inputs is None else inputs
-        if not isinstance(by_input, Mapping):
-            raise wrong_type("inputs", "a mapping of inputs to columns", inputs)
+        require_type(by_input, Mapping, "inputs", "a mapping of inputs to columns")
         boolean(skip_bad, "skip_bad")
         self._columns = {name: _names(columns, f"inputs[{name!r}]") for name, columns in by_input.items()}
         for name, columns in self._columns.items():
@@ -87,7 +85,9 @@ class Scorer:
         opened = _open(batch)
         check_columns(self._lanes.scorer, self._columns, list(opened.columns), self._keep)
         if opened.kind == "numpy" and self._skip_bad:
-            self._check_nulls()
+            for info in self._session.outputs:
+                if info.element_type.dtype.kind not in "fc":
+                    raise ArgumentError(f"output {info.name!r} has no nulls in numpy: use batch_format='pyarrow'")
         result = self._run(opened)
         if opened.kind == "pyarrow":
             from zrt.scoring.arrow import table_of
@@ -101,7 +101,6 @@ class Scorer:
         return {**result.columns, **result.outputs}
 
     def _run(self, batch: _Batch) -> Result:
-        """The result of all rows."""
         columns = {name: batch.columns[name] for name in self._keep}
         if not batch.size:
             return Result(0, no_rows(self._lanes.scorer), columns=columns)
@@ -115,11 +114,6 @@ class Scorer:
         whole = joined(results)
         outputs = {name: storable(array) for name, array in whole.outputs.items()}
         return whole._replace(outputs=outputs, columns=columns)
-
-    def _check_nulls(self) -> None:
-        for info in self._session.outputs:
-            if info.element_type.dtype.kind not in "fc":
-                raise ArgumentError(f"output {info.name!r} has no nulls in numpy: use batch_format='pyarrow'")
 
 
 class _Batch(NamedTuple):

@@ -92,7 +92,6 @@ class ArrowSource:
         return [piece for piece in pieces if piece.rows]
 
     def _part(self, piece: Piece) -> Any:
-        """The data set of a piece."""
         whole = self._dataset
         for fragment in whole.get_fragments():
             if fragment.path == piece.file:
@@ -150,7 +149,6 @@ def _decoded(column: Any) -> Any:
 
 
 def write(path: Path, kind: str, result: Result) -> None:
-    """Writes results to a file."""
     _write(path, kind, (table_of(each) for each in [result]))
 
 

@@ -142,7 +142,6 @@ def _pick(values: Any, rows: Sequence[int]) -> Any:
     places = np.array(rows, np.int64)
     if isinstance(values, np.ndarray):
         return values[places]
-    # Deferred: pyarrow is an extra, which numpy's files do not need.
     import pyarrow as pa
 
     # Slices, as pyarrow has no `take` for the texts of some writers.

@@ -19,7 +19,6 @@ COPIED_BYTES = 1 << 20
 
 
 def write(path: Path, kind: str, result: Result) -> None:
-    """Writes results to a file."""
     if kind in NUMPY:
         outputs = {name: storable(array) for name, array in result.outputs.items()}
         if result.null is not None:
@@ -27,7 +26,6 @@ def write(path: Path, kind: str, result: Result) -> None:
                 array[result.null] = np.nan
         _write_numpy(path, kind, {name: [array] for name, array in outputs.items()})
         return
-    # Deferred, as below: pyarrow is an extra, which numpy's files do not need.
     from zrt.scoring import arrow_files
 
     arrow_files.write(path, kind, result)

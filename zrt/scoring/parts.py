@@ -157,7 +157,6 @@ class Parts:
 
     @property
     def bad_count(self) -> int:
-        """The number of bad rows."""
         return self._manifest.bad_count
 
     @property
@@ -190,7 +189,6 @@ class Parts:
             name = f"part-{self.done:012d}-{done:012d}.{self._kind}"
             columns = dict(result.columns)
             for column, kind in self._kept_types.items():
-                # Deferred: pyarrow is an extra, which numpy's files do not need.
                 from zrt.scoring.arrow import typed
 
                 columns[column] = typed(columns[column], kind)

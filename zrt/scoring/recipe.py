@@ -58,7 +58,6 @@ def recipe(
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file's contents."""
     with reading(path, OSError), open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -62,7 +62,6 @@ def joined(results: Sequence[Result], shapes: Mapping[str, Sequence[int]] | None
 def _concatenated(columns: Sequence[Any]) -> Any:
     if isinstance(columns[0], np.ndarray):
         return np.concatenate(columns)
-    # Deferred: pyarrow is an extra, which numpy's files do not need.
     import pyarrow as pa
 
     return pa.concat_arrays(columns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class Scorer:
             for info in session.inputs
         )
         infos = (*session.inputs, *session.outputs)
-        self.outputs: tuple[str, ...] = tuple(session.output_names)
+        self.outputs: tuple[str, ...] = session.output_names
         self._plain = all(info.element_type.dtype.kind != "O" for info in infos)
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
@@ -88,16 +87,17 @@ class Scorer:
         return results
 
     def _run(self, feeds: Mapping[str, Array], batch: int) -> Mapping[str, Array]:
-        shapes = {name: (batch, *array.shape[1:]) for name, array in feeds.items()}
         if self._plain:
             try:
-                return self._run_lane(feeds, shapes)
+                return self._run_lane(feeds, batch)
             except (ShapeError, UnsupportedError):
                 # An output is not as the model declares it: the session runs it nevertheless.
                 self._plain = False
-        return self._run_session(feeds, batch)
+        full = {name: rows if len(rows) == batch else padded_rows([rows], batch) for name, rows in feeds.items()}
+        return dict(zip(self.outputs, self._session.run(full), strict=True))
 
-    def _run_lane(self, feeds: Mapping[str, Array], shapes: Mapping[str, Any]) -> Mapping[str, Array]:
+    def _run_lane(self, feeds: Mapping[str, Array], batch: int) -> Mapping[str, Array]:
+        shapes = {name: (batch, *array.shape[1:]) for name, array in feeds.items()}
         key = tuple(shapes.values())
         if getattr(self._local, "key", None) != key:
             # On made-up data a loop of the model may never end.
@@ -108,11 +108,7 @@ class Scorer:
         for name, memory in self._local.inputs.items():
             write_rows(memory, [feeds[name]])
         lane.run()
-        return {name: lane.outputs[name] for name in self._session.output_names}
-
-    def _run_session(self, feeds: Mapping[str, Array], batch: int) -> Mapping[str, Array]:
-        full = {name: array if len(array) == batch else padded_rows([array], batch) for name, array in feeds.items()}
-        return dict(zip(self._session.output_names, self._session.run(full), strict=True))
+        return {name: lane.outputs[name] for name in self.outputs}
 
 
 def check_columns(

@@ -100,7 +100,6 @@ def open_source(path: Path, kind: str) -> Source:
         raise FileError(f"{str(path)!r}: there is no such file or folder")
     if kind in NUMPY:
         return NumpySource(path, kind)
-    # Deferred: pyarrow is an extra, which numpy's files do not need.
     from zrt.scoring.arrow_files import ArrowSource
 
     return ArrowSource(path, kind)

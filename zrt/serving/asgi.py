@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common import installation
-from zrt._common.arguments import absolute, path_bytes, shown, wrong_type
+from zrt._common.arguments import absolute, path_bytes, require_type, shown, wrong_type
 from zrt._common.public import public_in
 from zrt.errors import ArgumentError
 from zrt.loading.model_source import Model
@@ -137,8 +137,7 @@ def application(
     Raises `UnsupportedError` if starlette or prometheus-client is missing: ``pip install "zrt-onnx[serve]"``. The
     models are loaded by `Application.load`, or when the server starts.
     """
-    if not isinstance(models, Mapping):
-        raise wrong_type("models", "a dict of models by name", models)
+    require_type(models, Mapping, "models", "a dict of models by name")
     if not models:
         raise ArgumentError("models: there are none")
     sources = {_name(name, "models"): _versions(name, source) for name, source in models.items()}

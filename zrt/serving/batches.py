@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from zrt.serving.parse import Array
@@ -17,6 +18,7 @@ Results: TypeAlias = "dict[str, Array]"
 clock: Callable[[], float] = time.perf_counter
 
 
+@dataclass(slots=True, eq=False)
 class Job:
     """A request's feeds on their way to a run.
 
@@ -24,23 +26,13 @@ class Job:
     the value of `finish`, on the thread of its event loop.
     """
 
-    __slots__ = ("arrived", "feeds", "finish", "future", "key", "rows")
-
-    def __init__(
-        self,
-        feeds: dict[str, Array],
-        finish: Callable[[Results], Any],
-        future: asyncio.Future[Any],
-        rows: int = 1,
-        key: Hashable = None,
-    ) -> None:
-        self.feeds: dict[str, Array] = feeds
-        self.finish: Callable[[Results], Any] = finish
-        self.future: asyncio.Future[Any] = future
-        self.rows: int = rows
-        self.key: Hashable = key
-        """Jobs with equal keys may share a run; None for a job that shares none."""
-        self.arrived: float = clock()
+    feeds: dict[str, Array]
+    finish: Callable[[Results], Any]
+    future: asyncio.Future[Any]
+    rows: int = 1
+    key: Hashable = None
+    """Jobs with equal keys may share a run; None for a job that shares none."""
+    arrived: float = field(default_factory=clock, init=False)
 
 
 class Batches:
@@ -110,7 +102,7 @@ class Batches:
                 now = clock()
                 ready = [group for group in self._groups.values() if self._due(group) <= now]
                 if ready:
-                    return self._cut(min(ready, key=_first_arrived))
+                    return self._cut(min(ready, key=lambda group: group[0].arrived))
                 self._wait(max(0.0, min(map(self._due, self._groups.values())) - now))
 
     def _due(self, group: deque[Job]) -> float:
@@ -158,7 +150,3 @@ class Batches:
 
 def _group_key(job: Job) -> Hashable:
     return job if job.key is None else job.key
-
-
-def _first_arrived(group: deque[Job]) -> float:
-    return group[0].arrived

@@ -35,7 +35,6 @@ class Connection(HttpToolsProtocol):
     _taken = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client came."""
         super().connection_made(transport)
         # The requests without a whole answer, in their order, and perhaps some before them.
         self._requests: deque[RequestResponseCycle] = deque()
@@ -117,12 +116,10 @@ class Connection(HttpToolsProtocol):
         return b"\r\n".join([first, *others, b"", b""])
 
     def on_message_begin(self) -> None:
-        """A request begins."""
         self._hear()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head of a request came."""
         self._hear()
         # Most of it may be the body, which came in the same read.
         if self._held > MOST_BYTES and len(self._head()) > MOST_BYTES:
@@ -135,13 +132,11 @@ class Connection(HttpToolsProtocol):
             self._requests.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
-        """A part of a body came."""
         self._held = 0
         self._hear()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A request came."""
         self._held = 0
         if not self._is_offer():
             # After an early answer the client owes its next request.
@@ -150,7 +145,6 @@ class Connection(HttpToolsProtocol):
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """A request was answered."""
         super().on_response_complete()
         # uvicorn waits for the next request until anything comes, which may be a blank line or the rest of a body.
         if self.cycle.response_complete:

@@ -47,7 +47,6 @@ class Infer:
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         begin = clock()
         model = None
         try:
@@ -181,7 +180,6 @@ def _number(headers: Headers, name: str) -> int | None:
 
 
 def failure(error: Exception) -> Response:
-    """The response to a request that failed."""
     if isinstance(error, Error):
         # The request is at fault, or the model.
         is_of_request = isinstance(error, (ArgumentError, DTypeError, InvalidArgumentError))

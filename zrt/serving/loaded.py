@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from zrt.serving.metrics import Metrics
 from zrt.serving.model import ServedModel
@@ -15,17 +15,18 @@ from zrt.session.spec import SessionSpec
 if TYPE_CHECKING:
     from zrt.diagnosis.recorder import Recorder
 
-Sources: TypeAlias = "Mapping[str, Mapping[str, SessionSpec | Session]]"
-
 
 class Loaded:
     """Every version of every model, loaded and with its threads."""
 
-    def __init__(self, sources: Sources, settings: Settings) -> None:
+    def __init__(self, sources: Mapping[str, Mapping[str, SessionSpec | Session]], settings: Settings) -> None:
         self.metrics: Metrics = Metrics()
         self.closed: bool = False
         sessions = {
-            name: {version: _session(source) for version, source in versions.items()}
+            name: {
+                version: source.shared() if isinstance(source, SessionSpec) else source
+                for version, source in versions.items()
+            }
             for name, versions in sources.items()
         }
         self._models: dict[str, dict[str, ServedModel]] = {}
@@ -61,10 +62,6 @@ class Loaded:
             )
         return versions[version]
 
-    def versions(self, name: str) -> list[str]:
-        """The versions of a model."""
-        return list(self._models[name])
-
     def select(self, name: str | None, version: str | None) -> list[ServedModel]:
         """One version of a model, all of them, or without a name all models. Raises `RequestError` if there is none."""
         if name is None:
@@ -84,7 +81,3 @@ class Loaded:
 
     def _each(self) -> list[ServedModel]:
         return [model for versions in self._models.values() for model in versions.values()]
-
-
-def _session(source: SessionSpec | Session) -> Session:
-    return source.shared() if isinstance(source, SessionSpec) else source

@@ -7,20 +7,17 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zrt._native.thread_start import start_thread
 from zrt.serving.batches import Batches, Job, Results, clock
-from zrt.serving.metrics import ModelMetrics
+from zrt.serving.metrics import Metrics, ModelMetrics
 from zrt.serving.parse import Array
 from zrt.serving.request_error import TOO_LATE, RequestError
 from zrt.serving.runner import Batching, Runner
 from zrt.serving.settings import Settings
 from zrt.serving.signature import PLATFORM, Signature
 from zrt.session.session import Session
-
-if TYPE_CHECKING:
-    from zrt.serving.metrics import Metrics
 
 logger: logging.Logger = logging.getLogger("zrt.serving")
 
@@ -37,7 +34,6 @@ class ServedModel:
         self.batches: Batches = Batches(settings.max_batch, settings.max_wait / 1e6, settings.max_queue)
         self.metrics: ModelMetrics = ModelMetrics(metrics, name, version)
         self._batching = Batching(self.signature.open_batch and settings.max_batch > 1)
-        self._max_batch = settings.max_batch
         self._settings = settings
         self._providers = session.providers
         self._runners = [
@@ -49,7 +45,6 @@ class ServedModel:
         self._waking: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Starts the threads."""
         for number, runner in enumerate(self._runners):
             thread = threading.Thread(
                 target=self._serve, args=(runner,), name=f"zrt-serve-{self.name}-{number}", daemon=True
@@ -112,7 +107,7 @@ class ServedModel:
             return 1, None
         first = next(iter(feeds.values()))
         rows = len(first)
-        fits = 0 < rows <= self._max_batch and all(len(array) == rows for array in feeds.values())
+        fits = 0 < rows <= self._settings.max_batch and all(len(array) == rows for array in feeds.values())
         if not fits or not self._batching.allowed:
             return rows, None
         return rows, tuple(feeds[name].shape[1:] for name in self.signature.inputs)

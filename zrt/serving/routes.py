@@ -83,22 +83,18 @@ class Routes:
             await asyncio.to_thread(self._close)
 
     async def live(self, _: Request) -> Response:
-        """The server answers."""
         return JSONResponse({"live": True})
 
     async def ready(self, _: Request) -> Response:
-        """The server takes requests."""
         ready = not (await self.loaded()).closed
         return JSONResponse({"ready": ready}, 200 if ready else UNAVAILABLE)
 
     async def metadata(self, _: Request) -> Response:
-        """The server's name, version and extensions."""
         return JSONResponse({"name": "zrt", "version": __version__, "extensions": EXTENSIONS})
 
     async def model_metadata(self, request: Request) -> Response:
-        """The inputs and outputs of a model."""
         model = await self._model(request)
-        versions = (await self.loaded()).versions(model.name)
+        versions = [one.version for one in (await self.loaded()).select(model.name, None)]
         return JSONResponse(model.signature.metadata(model.name, versions))
 
     async def model_configuration(self, request: Request) -> Response:
@@ -124,7 +120,6 @@ class Routes:
         )
 
     async def model_ready(self, request: Request) -> Response:
-        """The server takes requests of a model."""
         model = await self._model(request)
         ready = not (await self.loaded()).closed
         return JSONResponse({"name": model.name, "ready": ready}, 200 if ready else UNAVAILABLE)

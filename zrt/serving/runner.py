@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from zrt.errors import Error, MemoryLimitError, ShapeError, TerminatedError, UnsupportedError
 from zrt.lanes.dynamic_runtime import DynamicRuntime
+from zrt.lanes.lane import Lane
 from zrt.lanes.rows import write_rows
 from zrt.loading.run_options import RunOptions
 from zrt.serving.batches import Job, Results, clock
+from zrt.serving.metrics import ModelMetrics
 from zrt.serving.parse import Array
 from zrt.serving.signature import Signature
 from zrt.session.session import Session
 from zrt.values.symbolic_shapes import Shape
-
-if TYPE_CHECKING:
-    from zrt.lanes.lane import Lane
-    from zrt.serving.metrics import ModelMetrics
 
 Shapes: TypeAlias = "dict[str, Shape]"
 
@@ -34,6 +33,7 @@ SHAPES_KEPT = 1024
 TOLERANCE = 0.02
 
 
+@dataclass(slots=True, eq=False)
 class Batching:
     """Whether the requests of a model share runs; the model's runners share this object.
 
@@ -42,16 +42,12 @@ class Batching:
     beside made-up ones has to show the same.
     """
 
-    __slots__ = ("allowed", "proven", "refuted")
-
-    def __init__(self, allowed: bool) -> None:
-        self.allowed: bool = allowed
-        self.proven: bool = False
-        self.refuted: str = ""
-        """The reason why a run showed that requests cannot share runs."""
+    allowed: bool
+    proven: bool = False
+    refuted: str = ""
+    """The reason why a run showed that requests cannot share runs."""
 
     def refute(self, reason: str) -> None:
-        """Ends the sharing of runs."""
         self.refuted = self.refuted or reason
         self.allowed = False
 
@@ -114,7 +110,6 @@ class Runner:
                 self._options.terminate()
 
     def close(self) -> None:
-        """Releases the lanes."""
         self._runtime.close()
 
     def _run(self, jobs: Sequence[Job]) -> list[Any]:
@@ -177,7 +172,8 @@ class Runner:
             # If rows depend on those before or after them, the first or the last request differs.
             for place in (0, -1):
                 self._prove(jobs[place], results[place])
-            alike = all(_equal(job.feeds, jobs[0].feeds) for job in jobs)
+            feeds = jobs[0].feeds
+            alike = all(np.array_equal(array, feeds[name]) for job in jobs for name, array in job.feeds.items())
             self._batching.proven = not alike or self._proves_beside_another(jobs[0])
         return self._finished(jobs, results, run)
 
@@ -261,10 +257,6 @@ class Runner:
             self._known[key] = False
             return None, False
         return lane, misses == self._runtime.counters.misses
-
-
-def _equal(feeds: Mapping[str, Array], others: Mapping[str, Array]) -> bool:
-    return all(np.array_equal(array, others[name]) for name, array in feeds.items())
 
 
 def _made_up(array: Array) -> list[Array]:

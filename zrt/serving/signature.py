@@ -64,10 +64,11 @@ class Signature:
         if not outputs:
             raise UnsupportedError(f"model {name!r} has no output that the Open Inference Protocol has")
         inputs = {info.name: info for info in session.inputs}
+        infos = [*inputs.values(), *outputs.values()]
         return cls(
             inputs,
             outputs,
-            bool(inputs) and all(_is_open(info) for info in (*inputs.values(), *outputs.values())),
+            bool(inputs) and all(info.shape and not isinstance(info.shape[0], int) for info in infos),
             all(info.element_type is not ElementType.STRING for info in inputs.values()),
         )
 
@@ -99,10 +100,6 @@ class Signature:
 
 def _is_served(info: ValueInfo) -> bool:
     return info.is_tensor and info.element_type in DATATYPES
-
-
-def _is_open(info: ValueInfo) -> bool:
-    return info.shape is not None and info.shape != () and not isinstance(info.shape[0], int)
 
 
 def _tensor(info: ValueInfo) -> dict[str, Any]:

@@ -48,14 +48,8 @@ class Call:
 
     address: int
     """That of `handle`, for the builtins."""
-    handle: Handle
-    """The ``zrt_call``."""
     has_text: bool
     """Whether an input takes strings, which each run checks and converts."""
-    session: SessionHandle
-    """The session that the call runs."""
-    outputs: tuple[Wanted, ...]
-    """The outputs to compute."""
 
     def __init__(
         self,
@@ -95,11 +89,11 @@ class Call:
             call.arena = owners.session.arena.pointer
             call.input_bytes = sum(row.bytes for row in call.inputs[0 : len(inputs)])
         self.key: Any = key
-        self.handle = block
+        self.handle: Handle = block
         self.address = address_of(block.reference)
         self.has_text = any(is_text(info) for info, _ in inputs)
-        self.session = owners.session
-        self.outputs = tuple(outputs)
+        self.session: SessionHandle = owners.session
+        self.outputs: tuple[Wanted, ...] = tuple(outputs)
         self.wanted: tuple[str, ...] | None = wanted
         self._distrusted = set() if distrusted is None else distrusted
         self._allocated: list[Handle] = []

@@ -286,7 +286,7 @@ class _Compilation(Carrier):
             raise load_error(source, settings, error) from error
         if self._writer is not None:
             try:
-                self._deliver(self.origin)
+                self.deliver(self.origin)
             # As those of the earlier pieces, it becomes the cause of a CallbackError.
             except BaseException as error:
                 self.keep(error)
@@ -301,11 +301,8 @@ class _Compilation(Carrier):
         settle_threads(settings, subject)
         self.settle(f"{subject}: {self._asked}")
 
-    def write(self, data: Any, size: int) -> None:
+    def deliver(self, piece: bytes) -> None:
         """Passes a piece of the model to the caller's function."""
-        self._deliver(buffer_at(data, size)[:])
-
-    def _deliver(self, piece: bytes) -> None:
         self._asked = "output"
         assert self._writer is not None
         taken = self._writer(piece)
@@ -329,7 +326,7 @@ class _Compilation(Carrier):
 
 @callback()
 def zrt_compile_chunk(python: Any, data: Any, size: int) -> int:
-    ffi.from_handle(python).write(data, size)
+    ffi.from_handle(python).deliver(buffer_at(data, size)[:])
     return 0
 
 

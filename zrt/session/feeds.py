@@ -31,7 +31,8 @@ def by_name(
     a method `__zrt_feed__`, such as an `OrtValue` of the drop-in, stands for the feed that this method returns.
     """
     if isinstance(feeds, Mapping):
-        named = as_dict(feeds)
+        # Any other mapping than a dict is read item by item, as its class defines them.
+        named = dict(feeds) if type(feeds) is dict else {name: feeds[name] for name in feeds}
     elif isinstance(feeds, Sequence) and not isinstance(feeds, (str, bytes, memoryview)):
         each = list(feeds)
         if len(each) != len(inputs):
@@ -52,11 +53,6 @@ def by_name(
         for info in (*inputs, *initializers)
         if info.name in named and not (named[info.name] is None and info.name in optional)
     ]
-
-
-def as_dict(feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the feeds by name. Any other mapping than a dict is read item by item, as its class defines them."""
-    return dict(feeds) if type(feeds) is dict else {name: feeds[name] for name in feeds}
 
 
 def _adopted(info: ValueInfo, feed: Any) -> Any:

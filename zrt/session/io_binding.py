@@ -17,15 +17,7 @@ from zrt._native.cdata import new_array, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import (
-    ArgumentError,
-    ClosedError,
-    DTypeError,
-    Error,
-    ShapeError,
-    UnknownNameError,
-    UnsupportedError,
-)
+from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory
 from zrt.memory.buffers import Buffer
@@ -203,7 +195,6 @@ class _Bound:
         self.claimed(change)
 
     def bind_value(self, is_output: bool, name: str, value: Handle) -> None:
-        """Binds a value."""
         bound = self.outputs if is_output else self.inputs
         former = bound.get(name, ())
         table = self.owner.table.pointer

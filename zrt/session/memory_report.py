@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import require_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import temporary_folder
 from zrt._common.public import public
@@ -70,8 +70,7 @@ def memory_report(session: Session | SessionSpec, feeds: Feeds | None = None) ->
             loaded = contents_of_model(save_apart(session, folder))
         with session.load() as own:
             return _report(own, feeds, contents_of_model(session.model), loaded)
-    if not isinstance(session, Session):
-        raise wrong_type("session", "a Session or a SessionSpec", session)
+    require_type(session, Session, "session", "a Session or a SessionSpec")
     return _report(session, feeds, None if session._recipe is None else contents_of_model(session._recipe[0]), None)
 
 

@@ -119,7 +119,6 @@ def _port(port: PortPlacement) -> dict[str, Any]:
 def read(
     session: Handle, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo], providers: Sequence[str]
 ) -> Placement:
-    """The placement of a session."""
     table = api()
     # A single provider runs everything. Of several, ONNX Runtime reports those that take part in device selection.
     only = providers[0] if len(providers) == 1 else None

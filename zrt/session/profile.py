@@ -11,7 +11,7 @@ from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import integer, path_bytes
-from zrt._common.files import ends_with, replacing, temporary_folder
+from zrt._common.files import ends_with, reading, replacing, temporary_folder
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
@@ -126,11 +126,8 @@ class Profile:
         complete once profiling has ended: see `Session.end_profiling`.
         """
         name = os.fsdecode(path_bytes(path, "path"))
-        try:
-            with open(name, encoding="utf-8", errors="replace") as file:
-                text = file.read()
-        except OSError as error:
-            raise FileError(f"trace {name!r}: {error.strerror or error}") from None
+        with reading(name, OSError), open(name, encoding="utf-8", errors="replace") as file:
+            text = file.read()
         return cls(tuple(sorted(_events(_entries(text, name), name), key=_order)))
 
     @property
@@ -231,7 +228,7 @@ def _table(events: Sequence[ProfileEvent], name: Callable[[ProfileEvent], str]) 
     for calls in groups.values():
         first = calls[0][0]
         total = sum(time for _, time in calls)
-        shapes = {_format(call.inputs) for call, _ in calls}
+        shapes = {", ".join(f"{kind}{format_shape(shape)}" for kind, shape in call.inputs) for call, _ in calls}
         rows.append(
             ProfileRow(
                 name=name(first),
@@ -271,7 +268,9 @@ def _entries(text: str, name: str) -> list[Any]:
     if not text.strip():
         raise TraceError(f"trace {name!r}: it is empty: ONNX Runtime writes it when profiling ends")
     try:
-        document = json.loads(text if _is_escaped(text) else _NAME.sub(_escape, text))
+        if not _is_escaped(text):
+            text = _NAME.sub(lambda match: f"{match[1]}{json.dumps(match[2])[1:-1]}{match[3]}", text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise TraceError(f"trace {name!r}: it is cut short, or no trace: {error}") from None
     if isinstance(document, dict):
@@ -287,10 +286,6 @@ def _is_escaped(text: str) -> bool:
     if not all(map(_ESCAPED.fullmatch, names)):
         return False
     return not any("\\" in name for name in names) or library().api_version >= ESCAPES_SINCE
-
-
-def _escape(match: re.Match[str]) -> str:
-    return f"{match[1]}{json.dumps(match[2])[1:-1]}{match[3]}"
 
 
 def _events(entries: Iterable[Any], name: str) -> Iterable[ProfileEvent]:
@@ -319,7 +314,3 @@ def _typed_shapes(entries: Any) -> tuple[TypedShape, ...]:
         for kind, dims in entry.items()
         if isinstance(dims, list) and all(isinstance(dim, int) for dim in dims)
     )
-
-
-def _format(shapes: Iterable[TypedShape]) -> str:
-    return ", ".join(f"{kind}{format_shape(shape)}" for kind, shape in shapes)

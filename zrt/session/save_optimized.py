@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from zrt._common.arguments import boolean, entries, integer, path_bytes, paths, text, wrong_type
+from zrt._common.arguments import boolean, entries, integer, path_bytes, paths, require_type, text
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import is_same, plain_name, replacing
 from zrt._common.public import public
@@ -58,8 +58,7 @@ def save_optimized(
     would not find.
     """
     target = os.fsdecode(path_bytes(path, "path"))
-    if options is not None and not isinstance(options, SessionOptions):
-        raise wrong_type("options", "SessionOptions", options)
+    require_type(options, SessionOptions | None, "options", "SessionOptions")
     chosen = options or SessionOptions(graph_optimization_level=GraphOptimizationLevel.ENABLE_EXTENDED)
     if chosen.optimized_model_filepath is not None:
         raise ArgumentError("options: they have an optimized_model_filepath of their own; path says where it goes")

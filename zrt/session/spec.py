@@ -5,36 +5,30 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
 
-from zrt._common.arguments import absolute, boolean, choose, path_bytes, texts, wrong_type
+from zrt._common.arguments import absolute, boolean, choose, path_bytes, require_type, texts, wrong_type
 from zrt._common.public import guarded, public
 from zrt.errors import ArgumentError, BusyError, UnsupportedError
 from zrt.loading.model_source import Model, plain_model
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.known import kind_of
-from zrt.providers.selection import DevicePolicy, as_data, is_device
+from zrt.providers.selection import DevicePolicy, ProvidersLike, as_data, is_device
 from zrt.session.session import Session
-
-if TYPE_CHECKING:
-    from zrt.providers.selection import ProvidersLike
-
 
 _Providers: TypeAlias = "tuple[tuple[str, tuple[tuple[str, str], ...]], ...]"
 
 
+@dataclass(slots=True, eq=False)
 class _Load:
     """A load whose result all threads of the process get; neither `session` nor `error` is set until it ends."""
 
-    __slots__ = ("error", "loading", "lock", "session")
-
-    def __init__(self) -> None:
-        # An interrupt cannot leave it locked, and the thread that waits next loads in place of an interrupted one.
-        self.lock = threading.RLock()
-        self.loading = False
-        self.session: Session | None = None
-        self.error: Exception | None = None
+    # An interrupt cannot leave it locked, and the thread that waits next loads in place of an interrupted one.
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    loading: bool = False
+    session: Session | None = None
+    error: Exception | None = None
 
     def gone(self) -> bool:
         """Whether it failed, or its session was closed: the next call loads again."""
@@ -84,8 +78,7 @@ class SessionSpec:
         source = plain_model(model)
         if not source:
             raise ArgumentError("model: the path is empty")
-        if options is not None and not isinstance(options, SessionOptions):
-            raise wrong_type("options", "SessionOptions", options)
+        require_type(options, SessionOptions | None, "options", "SessionOptions")
         chosen = options or SessionOptions()
         # Wrong values are refused here and not by another process.
         chosen._check()
@@ -217,9 +210,9 @@ def _as_data(providers: Any) -> _Providers | None:
             raise UnsupportedError(f"providers[{index}]: a device cannot be written as data: give its provider's name")
         name, settings = as_data(one, _known_name)
         kind = kind_of(name)
-        for key, (field, option) in kind.by_key().items() if kind else ():
+        for key, (member, option) in kind.by_key().items() if kind else ():
             if option.is_address and key in settings:
-                raise UnsupportedError(f"providers[{index}].{field}: an address is valid in this process only")
+                raise UnsupportedError(f"providers[{index}].{member}: an address is valid in this process only")
         written.append((name, tuple(sorted(settings.items()))))
     return tuple(written)
 

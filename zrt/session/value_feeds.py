@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zrt._common.arguments import text, texts, wrong_type
 from zrt._native.cdata import new_array
@@ -14,13 +14,11 @@ from zrt.memory.buffers import Buffer
 from zrt.session.call import Call, Owners
 from zrt.session.feeds import as_array, check_kind, check_type, right_array
 from zrt.session.outputs import Wanted, take_value
+from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind, pack
 from zrt.values import symbolic_shapes
 from zrt.values.type_info import ValueInfo, content, format_type, is_plain, phrase
 from zrt.values.value import Value, as_value
-
-if TYPE_CHECKING:
-    from zrt.session.session import Session
 
 # Tensors have memory of their own unless they are fed under the same name. Containers may share tensors of any feed.
 _APART = ValueKind.TENSOR, ValueKind.SPARSE_TENSOR
@@ -101,7 +99,6 @@ def pointers(handles: list[Handle]) -> tuple[Any, list[Handle]]:
 
 
 def _handles(session: Session, owner: Handle, feeds: Mapping[str, Value]) -> list[Handle]:
-    """The handles of the feeds' values."""
     if not isinstance(feeds, Mapping):
         raise wrong_type("feeds", "a dict of values", feeds)
     handles = []
