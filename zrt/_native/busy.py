@@ -22,11 +22,7 @@ def new_flag() -> Any:
 
 
 def claimed(
-    busy: Any,
-    name: str,
-    work: Callable[Parameters, Result],
-    *arguments: Parameters.args,
-    **keywords: Parameters.kwargs,
+    busy: Any, name: str, work: Callable[Parameters, Result], *arguments: Parameters.args, **keywords: Parameters.kwargs
 ) -> Result:
     """``work(...)`` with the flag `busy` taken. Raises `BusyError`, about `name`, if another thread has it.
 

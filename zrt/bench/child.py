@@ -16,7 +16,6 @@ from zrt.errors import Error, UnsupportedError, ZrtError
 
 PROGRAM = "from zrt.bench.child import main; main()"
 
-
 # The seconds that a process may take to end after its last answer.
 PATIENCE_S = 60.0
 
@@ -36,13 +35,6 @@ def how_ended(code: int) -> str:
     return f"status {code}" if code >= 0 else signals.get(-code, f"signal {-code}")
 
 
-def _ended(code: int) -> EndedError:
-    how = how_ended(code)
-    error = EndedError(f"the process that zrt started for this ended with {how}")
-    error.by_signal, error.how = code < 0, how
-    return error
-
-
 class Child:
     """A process with this one's import path; `variables` are set in its environment.
 
@@ -53,7 +45,7 @@ class Child:
     def __init__(self, **variables: str) -> None:
         path = os.pathsep.join(filter(None, installation.search_path()))
         self._answered = True
-        self._process = subprocess.Popen(
+        self._process: Any = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -71,15 +63,17 @@ class Child:
             raise UnsupportedError(
                 f"feeds: they cannot be sent to another process, which takes arrays only: {error}"
             ) from error
-        pipes: Any = self._process
         self._answered = False
         try:
-            pipes.stdin.write(request)
-            pipes.stdin.flush()
-            result = pickle.load(pipes.stdout)
+            self._process.stdin.write(request)
+            self._process.stdin.flush()
+            result = pickle.load(self._process.stdout)
         # A ValueError where the pipe is closed, since an earlier call found that the process had ended.
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-            raise _ended(self._wait()) from None
+            code = self._wait()
+            ended = EndedError(f"the process that zrt started for this ended with {how_ended(code)}")
+            ended.by_signal, ended.how = code < 0, how_ended(code)
+            raise ended from None
         self._answered = True
         if isinstance(result, Exception):
             raise result
@@ -87,35 +81,32 @@ class Child:
 
     def _wait(self) -> int:
         """The status with which the process ends when it gets no further request; it is killed if it does not end."""
-        pipes: Any = self._process
         # The process may have ended before it read the whole request.
         with suppress(OSError):
-            pipes.stdin.close()
+            self._process.stdin.close()
         try:
-            return self._process.wait(PATIENCE_S)
+            return int(self._process.wait(PATIENCE_S))
         except subprocess.TimeoutExpired:
             self._process.kill()
-            return self._process.wait()
+            return int(self._process.wait())
 
     def close(self) -> None:
         """Ends the process at once."""
-        pipes: Any = self._process
         self._process.kill()
         self._wait()
         # Not read to its end, which could come later: other processes may have it open.
-        pipes.stdout.close()
+        self._process.stdout.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        pipes: Any = self._process
         try:
             if self._answered and (kind is None or issubclass(kind, Exception)):
                 # A process that this one forked meanwhile may have the pipe open: its end would not be seen.
                 with suppress(OSError):
-                    pickle.dump(None, pipes.stdin)
-                    pipes.stdin.flush()
+                    pickle.dump(None, self._process.stdin)
+                    self._process.stdin.flush()
                 self._wait()
         finally:
             self.close()
@@ -133,11 +124,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nothing = os.open(os.devnull, os.O_RDWR)
     # The parent may have ended without a word.
-    with (
-        suppress(BrokenPipeError),
-        os.fdopen(os.dup(0), "rb") as requests,
-        os.fdopen(os.dup(1), "wb") as replies,
-    ):
+    with suppress(BrokenPipeError), os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as replies:
 
         def let_go() -> None:
             for pipe in (requests, replies):

@@ -30,6 +30,12 @@ LABELS = {
     RUN_AGAIN: "onnxruntime run, again",
 }
 SEVERITIES = ("VERBOSE", "INFO", "WARNING", "ERROR", "FATAL")
+# The methods of its options that add the entries of a mapping one by one.
+ADDED = {
+    "config_entries": "add_session_config_entry",
+    "free_dimension_overrides": "add_free_dimension_override_by_name",
+    "free_dimension_overrides_by_denotation": "add_free_dimension_override_by_denotation",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +113,9 @@ def _session_options(onnxruntime: Any, fields: Mapping[str, Any]) -> Any:
     """The package's own options; raises if it lacks a field."""
     its_options = onnxruntime.SessionOptions()
     for name, value in fields.items():
-        if name == "config_entries":
+        if name in ADDED:
             for key, entry in value.items():
-                its_options.add_session_config_entry(key, entry)
-        elif name == "free_dimension_overrides":
-            for symbol, size in value.items():
-                its_options.add_free_dimension_override_by_name(symbol, size)
-        elif name == "free_dimension_overrides_by_denotation":
-            for denotation, size in value.items():
-                its_options.add_free_dimension_override_by_denotation(denotation, size)
+                getattr(its_options, ADDED[name])(key, entry)
         elif name in ("graph_optimization_level", "execution_mode"):
             setattr(its_options, name, getattr(type(getattr(its_options, name)), f"ORT_{value}"))
         elif name == "log_severity_level":

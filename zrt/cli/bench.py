@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from zrt.bench import study
 from zrt.bench.harness import Latency
@@ -18,22 +17,18 @@ from zrt.errors import ArgumentError
 from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU
 
-if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
-
 SUMMARY = "Measure a model's runs through zrt and through onnxruntime against a loop in C."
 
 DEFAULT_THREADS = 1
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt bench``."""
     if arguments.paced and arguments.lanes > 1:
         raise UsageError("--lanes does not apply with --paced, which runs one contender at a time")
     drawn = pictures.wanted(arguments)
     page = None if arguments.json else common.open_page()
     model = common.model_path(arguments.model)
-    settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
+    settings = common.loaded_options(arguments, inputs.input_files(arguments), DEFAULT_THREADS)
     for picture in drawn:
         read = common.files_of(model, settings, arguments.options, *inputs.input_files(arguments))
         common.require_target(picture, read, arguments.overwrite, "--plot")
@@ -67,25 +62,17 @@ def _policy(text: str) -> BufferPolicy:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _show(page: Page, report: Report, drawn: list[Path]) -> None:
+def _show(page: common.Page, report: Report, drawn: list[Path]) -> None:
     """The report for people: header, medians, percentiles, set-up."""
     unit = Unit.fitting(report.rows[0].series.median)
     styles = ["bold" if row.key == "lane" else "" for row in report.rows]
     page.facts(*_header(report))
-    page.table(
-        ("one run", f"median {unit.name}", "of the C loop", "runs", "in batches of"),
-        [
-            (
-                row.label,
-                unit.format(row.series.median),
-                f"{row.ratio:.3f}",
-                f"{row.series.runs * len(row.series.means):,}",
-                f"{row.series.runs:,}",
-            )
-            for row in report.rows
-        ],
-        styles=styles,
-    )
+    rows = []
+    for row in report.rows:
+        median, runs = unit.format(row.series.median), row.series.runs
+        rows.append((row.label, median, f"{row.ratio:.3f}", f"{runs * len(row.series.means):,}", f"{runs:,}"))
+    heads = ("one run", f"median {unit.name}", "of the C loop", "runs", "in batches of")
+    page.table(heads, rows, styles=styles)
     labels = {row.key: row.label for row in report.rows}
     for name, ratio in report.ratios.items():
         mine, _, its = name.partition("_to_")
@@ -163,7 +150,7 @@ def _set_up(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def _show_lanes(page: Page, together: Together, unit: Unit) -> None:
+def _show_lanes(page: common.Page, together: Together, unit: Unit) -> None:
     page.line(
         f"\n{len(together.latencies)} lanes at once: {together.all_per_s:,.0f} runs a second, "
         f"{together.all_per_s / together.single_per_s:.2f} times one lane's {together.single_per_s:,.0f}",

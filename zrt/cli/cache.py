@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         common.print_json({"folder": folder, "limit": cache.size_limit(), "entries": entries, "removed": removed})
     else:
         size = mebibytes(sum(each["bytes"] for each in entries))
-        page.line(f"{folder}: {_count(len(entries))}, {size} of {mebibytes(cache.size_limit())}")
+        count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+        page.line(f"{folder}: {count}, {size} of {mebibytes(cache.size_limit())}")
         rows = [
             (each["problem"] or each["model"], each["refused"] or "", mebibytes(each["bytes"]), each["used"])
             for each in entries
@@ -62,10 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
         if removed:
             page.line(f"removed {plural(len(removed), 'file')}")
     return 1 if arguments.action == "verify" and removed else 0
-
-
-def _count(entries: int) -> str:
-    return f"{entries} {'entry' if entries == 1 else 'entries'}"
 
 
 def _describe(stored: cache.Stored, whole: bool) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from zrt.bench import child
 from zrt.cli import common, options
@@ -13,12 +13,8 @@ from zrt.cli.units import plural
 from zrt.diagnosis.report import DOES_NOT_LOAD, ERROR, NOTE, SHOWN, WARNING, Check, Problem
 from zrt.errors import ArgumentError, Error, ProviderError
 
-if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
-
 SUMMARY = "Check whether a model loads here or elsewhere, and what keeps it from that."
 
-FAILED = 1
 
 STYLES = {ERROR: "bold red", WARNING: "yellow", NOTE: "dim"}
 
@@ -32,12 +28,11 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt check``."""
     page = None if arguments.json else common.open_page()
     model = common.model_path(arguments.model)
     document = _asked(arguments, model)
     common.print_result(page, document, _show, common.model_label(arguments.model), document)
-    return FAILED if document["verdict"] == DOES_NOT_LOAD else 0
+    return common.FAILED if document["verdict"] == DOES_NOT_LOAD else 0
 
 
 def _asked(arguments: argparse.Namespace, model: Path) -> dict[str, Any]:
@@ -70,7 +65,7 @@ def _check(model: Path, options: Path | None, asked: list[str], imports: list[st
         return (UsageError if usage else common.CommandError)(str(error))
 
 
-def _show(page: Page, label: str, document: dict[str, Any]) -> None:
+def _show(page: common.Page, label: str, document: dict[str, Any]) -> None:
     version = f" with ONNX Runtime {document['library']}" if document["library"] else ""
     page.line(f"{label}: ", (document["verdict"], "bold"), version)
     for provider, count in (document["nodes"] or {}).items():

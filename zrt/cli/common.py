@@ -33,10 +33,13 @@ from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike
 
 if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
+    from zrt.cli.terminal import Page as Page
     from zrt.custom_ops import CustomOpDomain
 
 Shown = ParamSpec("Shown")
+
+# The exit status after a failure.
+FAILED = 1
 
 
 class CommandError(Exception):
@@ -174,7 +177,7 @@ def options_in(path: Path | None, threads: int) -> Options:
         raise UsageError(str(error)) from None
 
 
-def loaded_options(arguments: argparse.Namespace, threads: int, inputs: Iterable[Path] = ()) -> Options:
+def loaded_options(arguments: argparse.Namespace, inputs: Iterable[Path] = (), threads: int = 0) -> Options:
     """The options of ``--options``, overridden by ``--threads``; without a file the session has so many `threads`.
 
     They may name a file for the optimized model, which must not be this file or one of the `inputs`. That it is not the

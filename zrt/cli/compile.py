@@ -23,7 +23,6 @@ from zrt.types import GraphOptimizationLevel
 
 SUMMARY = "Compile a model ahead of time, so that it loads sooner."
 
-DEFAULT_THREADS = 0
 LEVELS = {level.name.lower(): level for level in GraphOptimizationLevel}
 
 
@@ -45,7 +44,7 @@ OPTIONS = (
         "NAME",
         repeated=True,
     ),
-    options.threads(DEFAULT_THREADS),
+    options.threads(),
     options.OPTIONS,
     option(
         "--level",
@@ -64,8 +63,7 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt compile``."""
-    settings = common.loaded_options(arguments, DEFAULT_THREADS)
+    settings = common.loaded_options(arguments)
     providers = common.requested_providers(arguments.provider, settings) or []
     compiling = any(name != CPU.name for name, _ in map(parse, providers))
     model, output = arguments.model, _target(arguments, compiling)

@@ -19,7 +19,6 @@ from zrt.types import GraphOptimizationLevel
 
 # The command alone needs the onnx package, which takes long to import.
 if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
     from zrt.diagnosis.diff import Diff
 
 SUMMARY = "Compare two ways to run a model, value by value, and find the first that differs."
@@ -57,7 +56,6 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt diff``."""
     from zrt.diagnosis.diff import diff
 
     drawn = pictures.wanted(arguments)
@@ -139,20 +137,14 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
         raise UsageError(str(error)) from error
 
 
-def _show(page: Page, found: Diff, worst: int, drawn: list[Path]) -> None:
+def _show(page: common.Page, found: Diff, worst: int, drawn: list[Path]) -> None:
     page.line(str(found))
     shown = found.worst(worst)
     if shown:
-        rows = [
-            (
-                each.name,
-                each.node,
-                each.reason or f"{each.largest:.3g}",
-                f"{each.mean:.3g}",
-                "" if each.ulps is None else f"{each.ulps:,}",
-            )
-            for each in shown
-        ]
+        rows = []
+        for each in shown:
+            ulps = "" if each.ulps is None else f"{each.ulps:,}"
+            rows.append((each.name, each.node, each.reason or f"{each.largest:.3g}", f"{each.mean:.3g}", ulps))
         styles = ["" if each.within else "bold red" for each in shown]
         page.line(f"the {plural(len(shown), 'value')} that are farthest apart:" if len(shown) > 1 else "")
         page.table(("value", "node", "largest", "mean", "last places"), rows, left=2, styles=styles)

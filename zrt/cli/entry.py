@@ -14,29 +14,12 @@ from collections.abc import Sequence
 
 from zrt._common.files import NO_ROOM
 from zrt.bench.synthetic import InputError
-from zrt.cli import (
-    bench,
-    cache,
-    check,
-    common,
-    compile,
-    diff,
-    info,
-    inspect,
-    memory,
-    profile,
-    replay,
-    run,
-    score,
-    serve,
-    tune,
-)
-from zrt.cli.common import CommandError, Terminated
+from zrt.cli import bench, cache, check, compile, diff, info, inspect, memory, profile, replay, run, score, serve, tune
+from zrt.cli.common import FAILED, CommandError, Terminated, complain, let_go
 from zrt.cli.options import JSON, UsageError, add_options
 from zrt.errors import Error
 from zrt.version import __version__
 
-FAILED = 1
 USED_WRONGLY = 2
 TERMINATED = 143
 NOBODY_READS = 141
@@ -71,11 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Terminated:
         return TERMINATED
     except BrokenPipeError:
-        common.let_go(1)
+        let_go(1)
         return NOBODY_READS
     except OSError as error:
-        common.let_go(1)
-        common.complain(f"zrt: standard output cannot be written: {error}")
+        let_go(1)
+        complain(f"zrt: standard output cannot be written: {error}")
         return FAILED
     return status
 
@@ -87,21 +70,18 @@ def _carry_out(argv: Sequence[str] | None) -> int:
         # argparse raises SystemExit after --help and after an error.
         return stop.code if isinstance(stop.code, int) else 0
     try:
-        status: int = arguments.command(arguments)
-    except BrokenPipeError:
-        raise
+        return int(arguments.command(arguments))
     except (UsageError, InputError) as error:
         return _complain(arguments.name, error, USED_WRONGLY)
     except (Error, CommandError) as error:
         return _complain(arguments.name, error, FAILED)
     except OSError as error:
         # All files that are written have errors of zrt's, which name them: this one is of standard output.
-        if error.errno in NO_ROOM:
+        if isinstance(error, BrokenPipeError) or error.errno in NO_ROOM:
             raise
         return _complain(arguments.name, error, FAILED)
-    return status
 
 
 def _complain(command: str, error: Exception, status: int) -> int:
-    common.complain(f"zrt {command}: {str(error).strip()}", *getattr(error, "__notes__", ()))
+    complain(f"zrt {command}: {str(error).strip()}", *getattr(error, "__notes__", ()))
     return status

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zrt import providers
 from zrt._native import _ort, library
@@ -17,9 +17,6 @@ from zrt.cli.units import plural
 from zrt.environment import cpu_limits, cuda_parts, devices, telemetry
 from zrt.errors import NotImplementedByOrtError
 
-if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
-
 SUMMARY = "Say which ONNX Runtime is in use, what it can run on, and on which machine."
 
 
@@ -27,7 +24,6 @@ OPTIONS: tuple[Option, ...] = ()
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt info``."""
     page = None if arguments.json else common.open_page()
     document = describe()
     common.print_result(page, document, _show, document)
@@ -95,7 +91,7 @@ def _device(device: devices.EpDevice) -> dict[str, Any]:
     }
 
 
-def _show(page: Page, document: dict[str, Any]) -> None:
+def _show(page: common.Page, document: dict[str, Any]) -> None:
     versions, mode, host = document["versions"], document["mode"], document["machine"]
     newer = library.library().newer_than_tested
     tested = f", newer than the newest tested, {versions['newest_tested']}" if newer else ""
@@ -115,14 +111,9 @@ def _show(page: Page, document: dict[str, Any]) -> None:
         ("threads", _threads(document["threads"])),
         *(("fault", fault) for fault in document["faults"]),
     )
-    page.table(
-        ("provider", "usable here"),
-        [
-            (name, "yes" if state["usable"] else f"no: {state['reason']}")
-            for name, state in document["providers"].items()
-        ],
-        left=2,
-    )
+    states = document["providers"].items()
+    usable = [(name, "yes" if state["usable"] else f"no: {state['reason']}") for name, state in states]
+    page.table(("provider", "usable here"), usable, left=2)
     if document["cuda"]:
         _show_cuda(page, document["cuda"])
     rows = []
@@ -151,7 +142,7 @@ def _threads(counts: dict[str, Any]) -> str:
     return f"{threads} in a session; affinity to {plural(counts['affinity'], 'CPU')}, {quota}"
 
 
-def _show_cuda(page: Page, search: dict[str, Any]) -> None:
+def _show_cuda(page: common.Page, search: dict[str, Any]) -> None:
     rows = []
     for part in search["parts"]:
         state = f"no: {part['problem']}. {part['mend']}" if part["problem"] else part["path"]

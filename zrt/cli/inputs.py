@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from zrt.bench.inputs import UserInputs
+from zrt.cli import options
 from zrt.cli.common import CommandError
 from zrt.cli.options import UsageError, named_shape, once_each, option
 
@@ -94,3 +95,6 @@ OPTIONS = (
         repeated=True,
     ),
 )
+
+# Of the commands that measure one model.
+MEASURED = (options.MODEL, options.PROVIDER, options.threads(), options.OPTIONS, *OPTIONS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zrt.cli import common, options
 from zrt.cli.options import option
@@ -19,11 +19,8 @@ from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
 from zrt.session.placement import Placement
 from zrt.session.session import Session
-from zrt.values.model_metadata import NO_VERSION, ModelMetadata
+from zrt.values.model_metadata import NO_VERSION
 from zrt.values.type_info import ValueInfo, format_shape, format_type, type_name
-
-if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
 
 SUMMARY = "Show a model's inputs, outputs, operators, weights and metadata."
 
@@ -45,7 +42,6 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt inspect``."""
     page = None if arguments.json else common.open_page()
     path = common.model_path(arguments.model)
     providers = [common.provider_named(name) for name in arguments.provider]
@@ -76,6 +72,7 @@ def _missing_weights(path: Path) -> list[Initializer]:
 
 def describe(path: Path, session: Session) -> dict[str, Any]:
     """The facts about the session's model as plain data for JSON."""
+    metadata = session.metadata
     return {
         "model": str(path),
         "bytes": path.stat().st_size,
@@ -84,7 +81,15 @@ def describe(path: Path, session: Session) -> dict[str, Any]:
         "overridable_initializers": _values(session.initializers),
         "contents": _contents(path),
         "fingerprint": _fingerprint(path),
-        "metadata": _metadata(session.metadata),
+        "metadata": {
+            "producer": metadata.producer_name,
+            "graph": metadata.graph_name,
+            "domain": metadata.domain,
+            "description": metadata.description,
+            "graph_description": metadata.graph_description,
+            "version": None if metadata.version == NO_VERSION else metadata.version,
+            "custom": metadata.custom_metadata_map,
+        },
         "providers": list(session.providers),
     }
 
@@ -129,43 +134,26 @@ def _fingerprint(path: Path) -> dict[str, str] | None:
     return {"graph": found.graph, "weights": found.weights, "both": str(found)}
 
 
-def _metadata(metadata: ModelMetadata) -> dict[str, Any]:
-    return {
-        "producer": metadata.producer_name,
-        "graph": metadata.graph_name,
-        "domain": metadata.domain,
-        "description": metadata.description,
-        "graph_description": metadata.graph_description,
-        "version": None if metadata.version == NO_VERSION else metadata.version,
-        "custom": metadata.custom_metadata_map,
-    }
-
-
 def _show(
-    page: Page, label: str, document: dict[str, Any], session: Session, full: bool, placement: Placement | None
+    page: common.Page, label: str, document: dict[str, Any], session: Session, full: bool, placement: Placement | None
 ) -> None:
     page.facts(("model", label), ("file", f"{document['bytes']:,} bytes"))
     values = {"input": session.inputs, "output": session.outputs, "initializer": session.initializers}
-    page.table(
-        ("", "name", "type", "shape"),
-        [
-            (
-                role,
-                info.name,
-                type_name(info.element_type) if info.is_tensor else format_type(info),
-                format_shape(info.shape) if info.is_tensor else "",
-            )
-            for role, infos in values.items()
-            for info in infos
-        ],
-        left=4,
-    )
+    ports = []
+    for role, infos in values.items():
+        for info in infos:
+            tensor = info.is_tensor
+            described = (type_name(info.element_type), format_shape(info.shape)) if tensor else (format_type(info), "")
+            ports.append((role, info.name, *described))
+    page.table(("", "name", "type", "shape"), ports, left=4)
     symbols = {name for info in (*session.inputs, *session.outputs) for name in info.symbolic_dimensions}
     texts = {key: str(text) for key, text in document["metadata"].items() if key != "custom" and text not in ("", None)}
     entries = list(document["metadata"]["custom"].items())
 
     def shown(text: str) -> str:
-        return text if full else _cut(text)
+        """The beginning of a long text, and its length."""
+        begin = "\n".join(text[:LETTERS].split("\n")[:LINES])
+        return text if full or begin == text else f"{begin} ... ({len(text):,} characters)"
 
     rows = [("symbolic sizes", ", ".join(sorted(symbols)) or "none"), *_content_rows(document["contents"])]
     if document["fingerprint"] is not None:
@@ -185,7 +173,11 @@ def _show(
     if more or any(shown(text) != text for text in (*texts.values(), *(text for pair in entries for text in pair))):
         page.line("long metadata is cut: --full shows all")
     if placement is not None:
-        _show_placement(page, placement, session.providers)
+        page.table(("", "name", "memory or operator", "provider"), placement.rows(), left=4)
+        counts = ", ".join(f"{count} on {name}" for name, count in placement.providers.items())
+        idle = ", ".join(name for name in session.providers if name not in placement.providers)
+        none = f"; none on {idle}" if counts and idle and not placement.reason else ""
+        page.line(f"nodes: {counts or 'none is left to run'}{none}")
 
 
 def _content_rows(contents: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -203,17 +195,3 @@ def _content_rows(contents: dict[str, Any] | None) -> list[tuple[str, str]]:
             f"{contents['parameter_bytes']:,} bytes{outside}",
         ),
     ]
-
-
-def _cut(text: str) -> str:
-    """The beginning of a long text, and its length."""
-    begin = "\n".join(text[:LETTERS].split("\n")[:LINES])
-    return text if begin == text else f"{begin} ... ({len(text):,} characters)"
-
-
-def _show_placement(page: Page, placement: Placement, providers: Sequence[str]) -> None:
-    page.table(("", "name", "memory or operator", "provider"), placement.rows(), left=4)
-    counts = ", ".join(f"{count} on {name}" for name, count in placement.providers.items())
-    idle = ", ".join(name for name in providers if name not in placement.providers)
-    none = f"; none on {idle}" if counts and idle and not placement.reason else ""
-    page.line(f"nodes: {counts or 'none is left to run'}{none}")

@@ -5,24 +5,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import Any
 
 from zrt._common.arguments import byte_count
 from zrt._common.files import temporary_folder
 from zrt.bench.footprint import Footprint, Footprints, Measured
-from zrt.cli import common, inputs, options
+from zrt.cli import common, inputs
 from zrt.cli.options import option
 from zrt.cli.units import MIB, mebibytes
 from zrt.errors import ArgumentError
 from zrt.loading.session_options import WRITING_NOTHING
 from zrt.session.spec import SessionSpec
 
-if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
-
 SUMMARY = "Measure the memory that a model takes, and which settings take less."
 
-DEFAULT_THREADS = 0
 TOO_LARGE = 1
 
 
@@ -34,11 +31,7 @@ def _budget(text: str) -> int:
 
 
 OPTIONS = (
-    options.MODEL,
-    options.PROVIDER,
-    options.threads(DEFAULT_THREADS),
-    options.OPTIONS,
-    *inputs.OPTIONS,
+    *inputs.MEASURED,
     option(
         "--budget",
         "say whether a process with the model stays below this size, such as 512MB or 2GiB, and with which setting: "
@@ -50,9 +43,8 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt memory``."""
     page = None if arguments.json else common.open_page()
-    settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
+    settings = common.loaded_options(arguments, inputs.input_files(arguments))
     # Every measurement would write its files anew, and the thread that fills a cache would be measured too.
     session = replace(settings.session, **WRITING_NOTHING)
     providers = common.requested_providers(arguments.provider, settings)
@@ -107,7 +99,7 @@ def _entry(row: Measured, before: Footprint | None) -> dict[str, Any]:
     }
 
 
-def _show(page: Page, label: str, document: dict[str, Any]) -> None:
+def _show(page: common.Page, label: str, document: dict[str, Any]) -> None:
     page.facts(
         ("model", f"{label}: " + ", ".join(f"{name} {kind}" for name, kind in document["inputs"].items())),
         ("weights", _figures(document["weights"])),
@@ -124,17 +116,12 @@ def _show(page: Page, label: str, document: dict[str, Any]) -> None:
     for entry in document["settings"]:
         if "error" in entry:
             page.line(f"not measured: {entry['name']}: {entry['error']}", style="yellow")
-    if "budget" in document:
-        _show_answer(page, document["budget"], measured)
-
-
-def _show_answer(page: Page, budget: dict[str, Any], measured: list[dict[str, Any]]) -> None:
-    size = mebibytes(budget["bytes"])
-    best = min(measured, key=lambda entry: entry["peak"])
-    if budget["fits_with"] is None:
+    if "budget" not in document:
+        return
+    size, best, last = mebibytes(document["budget"]["bytes"]), min(measured, key=itemgetter("peak")), measured[-1]
+    if document["budget"]["fits_with"] is None:
         page.line(f"{size} are too little: the lowest peak is {mebibytes(best['peak'])}, {best['name']}", style="bold")
     else:
-        last = measured[-1]
         page.line(f"{size} are enough, {last['name']}: {last['how']}", style="bold")
 
 

@@ -190,7 +190,7 @@ IMPORT = option(
 )
 
 
-def threads(default: int) -> Option:
+def threads(default: int = 0) -> Option:
     """``--threads``, which an options file may set too."""
     return option(
         "--threads",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zrt.bench import mallocs
 from zrt.bench.inputs import make_inputs
@@ -14,20 +14,12 @@ from zrt.cli.units import Unit, duration, plural
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
 
-if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
-
 SUMMARY = "Show which operators of a model the time goes to."
 
-DEFAULT_THREADS = 0
 MICROSECOND_NS = 1000
 
 OPTIONS = (
-    options.MODEL,
-    options.PROVIDER,
-    options.threads(DEFAULT_THREADS),
-    options.OPTIONS,
-    *inputs.OPTIONS,
+    *inputs.MEASURED,
     option("--runs", "runs to profile", "N", whole(1), default=20),
     option("--warmup", "runs before them", "N", whole(0), default=5),
     option(
@@ -45,9 +37,8 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt profile``."""
     page = None if arguments.json else common.open_page()
-    settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
+    settings = common.loaded_options(arguments, inputs.input_files(arguments))
     requested = common.requested_providers(arguments.provider, settings)
     path = common.model_path(arguments.model)
     if arguments.trace is not None:
@@ -92,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(page: Page, label: str, document: dict[str, Any], trace: Path | None) -> None:
+def _show(page: common.Page, label: str, document: dict[str, Any], trace: Path | None) -> None:
     rows, runs, spread = document["rows"], document["runs"], document["run_ns"]
     page.facts(
         ("model", f"{label}: " + ", ".join(f"{name} {kind}" for name, kind in document["inputs"].items())),
@@ -112,20 +103,12 @@ def _show(page: Page, label: str, document: dict[str, Any], trace: Path | None) 
     unit = Unit.fitting(max((row["total_ns"] for row in rows), default=0))
     by_node = document["by"] == "node"
     heads = ("node", "operator", "provider", "inputs") if by_node else ("operator", "provider")
-    page.table(
-        (*heads, "calls", f"total {unit.name}", "mean µs", "share"),
-        [
-            (
-                row["name"],
-                *([row["operator"], row["provider"], row["inputs"] or "vary"] if by_node else [row["provider"]]),
-                f"{row['calls']:,}",
-                unit.format(row["total_ns"]),
-                f"{row['mean_ns'] / MICROSECOND_NS:,.1f}",
-                f"{row['share']:.1%}",
-            )
-            for row in rows
-        ],
-        left=len(heads),
-    )
+    shown = []
+    for row in rows:
+        about = [row["operator"], row["provider"], row["inputs"] or "vary"] if by_node else [row["provider"]]
+        mean = f"{row['mean_ns'] / MICROSECOND_NS:,.1f}"
+        figures = (f"{row['calls']:,}", unit.format(row["total_ns"]), mean, f"{row['share']:.1%}")
+        shown.append((row["name"], *about, *figures))
+    page.table((*heads, "calls", f"total {unit.name}", "mean µs", "share"), shown, left=len(heads))
     if trace is not None:
         page.line(f"trace: {trace}")

@@ -19,7 +19,6 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt replay``."""
     from zrt.diagnosis.replay import replay
 
     page = None if arguments.json else common.open_page()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter_ns as clock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zrt import providers
 from zrt.bench.inputs import UserInputs, make_inputs
@@ -21,13 +21,8 @@ from zrt.providers import ProviderLike
 from zrt.session.session import Session
 from zrt.values.type_info import format_shape
 
-if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
-
 SUMMARY = "Run a model on each available provider and describe what comes out."
 
-FAILED = 1
-DEFAULT_THREADS = 0
 
 OPTIONS = (
     options.MODEL,
@@ -38,15 +33,14 @@ OPTIONS = (
         "NAME",
         repeated=True,
     ),
-    options.threads(DEFAULT_THREADS),
+    options.threads(),
     options.OPTIONS,
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt run``."""
     page = None if arguments.json else common.open_page()
-    settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
+    settings = common.loaded_options(arguments, inputs.input_files(arguments))
     requested = common.requested_providers(arguments.provider, settings)
     user, known = inputs.user_inputs(arguments), None
     if common.named_model(arguments.model) is None and user == UserInputs():
@@ -82,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     if known is not None:
         document["digits"] = {name: reading.to_dict() for name, reading in readings.items()}
     common.print_result(page, document, _show, common.model_label(arguments.model), outcomes, readings)
-    return 0 if ran and finite and not failures else FAILED
+    return 0 if ran and finite and not failures else common.FAILED
 
 
 def _run_on(
@@ -117,7 +111,7 @@ def _run_on(
     return outcome, results
 
 
-def _show(page: Page, model: str, outcomes: Mapping[str, Any], readings: Mapping[str, Reading]) -> None:
+def _show(page: common.Page, model: str, outcomes: Mapping[str, Any], readings: Mapping[str, Reading]) -> None:
     """The outcome on each provider, and the digits once."""
     page.facts(("model", model))
     # A provider that left all nodes to others has no outcome of its own, if theirs is there.
@@ -144,7 +138,7 @@ def _idle(provider: str, outcome: Mapping[str, Any]) -> bool:
     return bool(outcome.get("nodes")) and provider not in outcome["nodes"]
 
 
-def _show_outputs(page: Page, outcome: Mapping[str, Any]) -> None:
+def _show_outputs(page: common.Page, outcome: Mapping[str, Any]) -> None:
     counts = outcome["nodes"] or {}
     nodes = ", ".join(f"{count} on {name}" for name, count in counts.items())
     if len(counts) == 1:
@@ -180,7 +174,7 @@ def _output_row(name: str, output: Mapping[str, Any]) -> list[str]:
     return [name, output["type"], format_shape(tuple(output["shape"])), *numbers, *bad]
 
 
-def _show_digits(page: Page, readings: Mapping[str, Reading]) -> None:
+def _show_digits(page: common.Page, readings: Mapping[str, Reading]) -> None:
     """A few predictions of the first provider, and each provider's number of right ones."""
     first = next(iter(readings.values()))
     shades = digits.PLAIN_SHADES if page.ascii_only else digits.SHADES

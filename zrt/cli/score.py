@@ -29,12 +29,10 @@ from zrt.session.session import Session
 
 # The functions here import zrt.ray, a higher package: Ray is an extra, and takes seconds.
 if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
     from zrt.ray.score import Actors
 
 SUMMARY = "Score a data set: its rows through a model, in batches on all cores."
 
-FAILED = 1
 DEFAULT_THREADS = 1
 DEFAULT_BATCH = 64
 
@@ -58,7 +56,6 @@ class _Run(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt score``."""
     page = None if arguments.json else common.open_page()
     # Workers of a cluster have another current folder.
     arguments.source = Path(absolute(str(arguments.source)))
@@ -83,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         stack.callback(prepared.parts.close)
         document = _scored(arguments, prepared)
     common.print_result(page, document, _show, document, arguments.skip_bad)
-    return FAILED if document["bad_rows"] and not arguments.skip_bad else 0
+    return common.FAILED if document["bad_rows"] and not arguments.skip_bad else 0
 
 
 def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
@@ -136,7 +133,7 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
         installation.require("pyarrow", "score", f"a data set in {each}")
     source = sources.open_source(arguments.source, kind)
     before = sources.stamps(source.files)
-    settings = common.loaded_options(arguments, DEFAULT_THREADS, source.files)
+    settings = common.loaded_options(arguments, source.files, DEFAULT_THREADS)
     recorded = settings.session.to_dict()
     _check_target(arguments, source, settings)
     if arguments.imports:
@@ -166,13 +163,8 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
         "--batch": scorer.batch,
         "--output-format": output_kind,
     }
-    parts = _parts(
-        arguments,
-        source,
-        output_kind,
-        recipe(arguments.model, recorded, providers, source.files, arguments.imports, run),
-    )
-    return _Run(source, before, kind, scorer, columns, parts, actors)
+    made = recipe(arguments.model, recorded, providers, source.files, arguments.imports, run)
+    return _Run(source, before, kind, scorer, columns, _parts(arguments, source, output_kind, made), actors)
 
 
 def _parts(arguments: argparse.Namespace, source: Source, kind: str, run: dict[str, Any]) -> Parts:
@@ -212,7 +204,7 @@ def _is_file(arguments: argparse.Namespace) -> bool:
     return arguments.target.suffix.lower() in sources.SUFFIXES and not arguments.target.is_dir()
 
 
-def _show(page: Page, document: dict[str, Any], skip_bad: bool) -> None:
+def _show(page: common.Page, document: dict[str, Any], skip_bad: bool) -> None:
     speed = f"{document['rows_per_second']:,.0f} rows per second"
     page.line(f"{plural(document['rows'], 'row')} in {document['seconds']:.1f} s, {speed}")
     if not document["bad_rows"]:

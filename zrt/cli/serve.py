@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 SUMMARY = "Serve models over HTTP by the Open Inference Protocol."
 
-DEFAULT_THREADS = 0
 HOST = "127.0.0.1"
 PORT = 8000
 GRACE = 30
@@ -30,7 +28,6 @@ LAST_PORT = 65535
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt serve``."""
     serve_ray.check(arguments)
     installation.require("uvicorn", "serve", "zrt serve")
     if arguments.ray is not None:
@@ -53,11 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
         def started() -> None:
-            if arguments.json:
-                common.print_json({"address": address, "models": list(served.models)})
-            else:
-                print(f"zrt serves {', '.join(served.models)} at {address}/v2")
-            sys.stdout.flush()
+            serve_ray.announce(arguments, served, {"address": address}, f"{address}/v2")
 
         if not several:
             server.serve(served, listening, arguments.grace, arguments.access_log, started)
@@ -67,14 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         # Only a function with data travels to other processes.
         del arguments.command
         try:
-            workers.serve(
-                partial(make_application, arguments),
-                arguments.workers,
-                listening,
-                arguments.grace,
-                arguments.access_log,
-                started,
-            )
+            make = partial(make_application, arguments)
+            workers.serve(make, arguments.workers, listening, arguments.grace, arguments.access_log, started)
         except workers.StartError as error:
             raise common.CommandError(str(error)) from None
     return 0
@@ -90,10 +77,12 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
     from zrt import serving
 
     left_open = arguments.ray is None or cpu_budget.by_variable()
-    threads = DEFAULT_THREADS if left_open else arguments.cpus or serve_ray.CPUS
-    settings = common.loaded_options(arguments, threads)
-    if arguments.workers is not None and arguments.threads is None and not settings.session.intra_op_num_threads:
-        settings.session.intra_op_num_threads = share_of_cpus(arguments.workers)
+    settings = common.loaded_options(arguments, threads=0 if left_open else arguments.cpus or serve_ray.CPUS)
+    open_threads = arguments.threads is None and not settings.session.intra_op_num_threads
+    if (arguments.workers or 1) > 1 and open_threads and not cpu_budget.by_variable():
+        # With a pool for all CPUs in each worker, they would take the CPUs from each other. A budget of CPUs is divided
+        # instead (`zrt.serving.workers`).
+        settings.session.intra_op_num_threads = max(1, cpu_limits.cpus() // arguments.workers)
     domains = common.imported_domains(arguments.imports)
     if arguments.ray is None:
         providers = common.requested_providers(arguments.provider, settings)
@@ -121,14 +110,6 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
         return serving.application(models, **limits)
     except ArgumentError as error:
         raise UsageError(str(error)) from None
-
-
-def share_of_cpus(workers: int) -> int:
-    """The threads of each worker: with a pool for all CPUs in each, they would take the CPUs from each other.
-
-    A budget of CPUs is divided instead (`zrt.serving.workers`).
-    """
-    return 0 if workers == 1 or cpu_budget.by_variable() else max(1, cpu_limits.cpus() // workers)
 
 
 def _named(text: str) -> tuple[str, str, Path]:
@@ -169,7 +150,7 @@ OPTIONS = (
     ),
     option("--access-log", "log each request to standard error"),
     options.PROVIDER,
-    options.threads(DEFAULT_THREADS),
+    options.threads(),
     options.OPTIONS,
     options.IMPORT,
     *serve_ray.OPTIONS,

@@ -105,7 +105,8 @@ def run(arguments: argparse.Namespace, served: Application) -> int:
                 addresses = service.start(replicas, http, arguments.start_timeout or START_S, signals.came)
                 if addresses:
                     with redirect_stdout(out):
-                        _say(arguments, served, addresses)
+                        where = ", ".join(f"{address}/v2" for address in addresses)
+                        announce(arguments, served, {"addresses": addresses}, where)
                 while not signals.came.wait(CHECK_S):
                     service.check()
             finally:
@@ -119,11 +120,11 @@ def run(arguments: argparse.Namespace, served: Application) -> int:
     return 0
 
 
-def _say(arguments: argparse.Namespace, served: Application, addresses: list[str]) -> None:
+def announce(arguments: argparse.Namespace, served: Application, addresses: dict[str, Any], where: str) -> None:
+    """Says that models are served: the `addresses` in JSON, or `where` in words."""
     if arguments.json:
-        common.print_json({"addresses": addresses, "models": list(served.models)})
+        common.print_json({**addresses, "models": list(served.models)})
     else:
-        where = ", ".join(f"{address}/v2" for address in addresses)
         print(f"zrt serves {', '.join(served.models)} at {where}")
     sys.stdout.flush()
 

@@ -17,22 +17,16 @@ from zrt.session.spec import SessionSpec
 
 # The command alone needs the measuring, which takes long to import.
 if TYPE_CHECKING:
-    from zrt.cli.terminal import Page
     from zrt.diagnosis.tune import Trial, Tuning
 
 SUMMARY = "Try options of a model on this machine, and keep those that are clearly better."
 
 SECONDS = "60"
-DEFAULT_THREADS = 0
 STYLES = {"chosen": "bold", "failed": "yellow", "results differ": "yellow"}
 
 
 OPTIONS = (
-    options.MODEL,
-    options.PROVIDER,
-    options.threads(DEFAULT_THREADS),
-    options.OPTIONS,
-    *inputs.OPTIONS,
+    *inputs.MEASURED,
     option(
         "--goal",
         "the time of a run, its 99th percentile, the time of runs by a thread for each CPU, or the memory of a process",
@@ -46,13 +40,12 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt tune``."""
     from zrt.diagnosis.tune import made_up, tuned
 
     page = None if arguments.json else common.open_page()
     output, files = arguments.output, inputs.input_files(arguments)
     model = common.model_path(arguments.model)
-    settings = common.loaded_options(arguments, DEFAULT_THREADS, files)
+    settings = common.loaded_options(arguments, files)
     read = common.files_of(model, settings, arguments.options, *files)
     if output is not None:
         # Fail before the measurement, not after it.
@@ -75,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(page: Page, found: Tuning, output: Path | None) -> None:
+def _show(page: common.Page, found: Tuning, output: Path | None) -> None:
     page.table(
         ("knob", "setting", "verdict", "ratio", "quartiles", "paced"),
         [(trial.knob, trial.value, trial.verdict, *_figures(trial)) for trial in found.trials],

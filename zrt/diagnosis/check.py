@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -65,12 +64,7 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
         raise wrong_type("options", "SessionOptions", options)
     chosen = options or SessionOptions()
     chosen._check()
-    settings = replace(
-        chosen,
-        record_placement=True,
-        log_severity_level=LogSeverity.FATAL,
-        **WRITING_NOTHING,
-    )
+    settings = replace(chosen, record_placement=True, log_severity_level=LogSeverity.FATAL, **WRITING_NOTHING)
     with ExitStack() as stack:
         try:
             source = stack.enter_context(Source(model))
@@ -241,15 +235,12 @@ def _check_operator(operator: Operator, trials: Trials, found: Findings) -> None
         reason, remedy = _unknown(operator)
         found.add(ERROR, operator.name, reason, remedy, nodes)
     elif operator.typed and isinstance(error, NotImplementedByOrtError):
-        own, others = map(_names, (operator.element_types, trials.types_with_kernels(operator)))
+        kinds = operator.element_types, trials.types_with_kernels(operator)
+        own, others = (", ".join(map(type_name, each)) for each in kinds)
         remedy = f"cast its inputs: it has one for {others}" if others else ""
         found.add(ERROR, operator.name, f"this library has no kernel for {own} on the CPU", remedy, nodes)
     elif operator.typed:
         found.add(ERROR, operator.name, found.plain(error), "", nodes)
-
-
-def _names(types: Iterable[ElementType]) -> str:
-    return ", ".join(map(type_name, types))
 
 
 def _unknown(operator: Operator) -> tuple[str, str]:
@@ -257,11 +248,8 @@ def _unknown(operator: Operator) -> tuple[str, str]:
     name, domain = operator.node.op_type, operator.domain
     if domain not in ("", "ai.onnx.ml"):
         return "this library does not know it", BRINGS.get(domain, REGISTER)
-    history = [
-        schema
-        for schema in package().defs.get_all_schemas_with_history()
-        if (schema.name, schema.domain) == (name, domain)
-    ]
+    schemas = package().defs.get_all_schemas_with_history()
+    history = [schema for schema in schemas if (schema.name, schema.domain) == (name, domain)]
     first = min((schema.since_version for schema in history), default=None)
     if first is None:
         return "ONNX has no operator of this name", ""

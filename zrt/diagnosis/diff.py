@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from copy import copy
 from dataclasses import asdict, dataclass, replace
@@ -183,12 +183,14 @@ def _compared(left: Side, right: Side, nodes: Mapping[str, str], rtol: float, at
         values += differences(left.run(group), right.run(group))
     differing = [each.name for each in values if not each.within][:1]
     fused = ""
-    if apart and not differing:
+    if names and apart and not differing:
 
         def agree_with(count: int) -> bool:
             return agree(*(side.run(side.outputs, names[:count]) for side in (left, right)))
 
-        fused = _first_that_ends_it(names, nodes, agree_with)
+        if agree_with(len(names)):
+            # The last of the fewest values, from the first on, with which as outputs the sides agree.
+            fused = nodes[names[bisect_left(range(1, len(names)), True, key=agree_with)]]
 
     def look(side: Side) -> Arrays:
         return side.run(side.outputs if apart else differing)
@@ -222,10 +224,3 @@ def _blamed(
         if steps:
             return {"optimizers": steps, "optimizers_of": "ab"[place]}
     return {}
-
-
-def _first_that_ends_it(names: Sequence[str], nodes: Mapping[str, str], agree: Callable[[int], bool]) -> str:
-    """The node of the last of the fewest values, from the first on, with which as outputs the sides agree."""
-    if not names or not agree(len(names)):
-        return ""
-    return nodes[names[bisect_left(range(1, len(names)), True, key=agree)]]

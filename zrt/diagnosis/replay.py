@@ -119,13 +119,7 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
 def _harmless(options: SessionOptions) -> SessionOptions:
     """The options without those by which a load writes files or runs code: the capsule may be somebody else's."""
     entries = {key: value for key, value in options.config_entries.items() if not key.startswith(FOREIGN_ENTRIES)}
-    return replace(
-        options,
-        config_entries=entries,
-        custom_op_libraries=[],
-        trusted_folders=[],
-        **WRITING_NOTHING,
-    )
+    return replace(options, config_entries=entries, custom_op_libraries=[], trusted_folders=[], **WRITING_NOTHING)
 
 
 def _feeds(session: Session, kept: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:

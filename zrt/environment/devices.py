@@ -156,23 +156,13 @@ class HardwareDevice:
         table = api()
         name = text(provider, "provider")
         with status.named(f"provider {provider!r}", ArgumentError):
-            details = Handle.make(
-                table.ReleaseDeviceEpIncompatibilityDetails,
-                [],
-                table.GetHardwareDeviceEpIncompatibilityDetails,
-                "OrtDeviceEpIncompatibilityDetails",
-                current().pointer,
-                name,
-                handle.pointer,
-            )
+            find = table.GetHardwareDeviceEpIncompatibilityDetails
+            arguments = ("OrtDeviceEpIncompatibilityDetails", current().pointer, name, handle.pointer)
+            details = Handle.make(table.ReleaseDeviceEpIncompatibilityDetails, [], find, *arguments)
+        reasons = status.fetch(table.DeviceEpIncompatibilityDetails_GetReasonsBitmask, "uint32_t", details.pointer)
+        code = status.fetch(table.DeviceEpIncompatibilityDetails_GetErrorCode, "int32_t", details.pointer)
         notes = status.fetch(table.DeviceEpIncompatibilityDetails_GetNotes, "const char *", details.pointer)
-        return Incompatibility(
-            IncompatibilityReason(
-                status.fetch(table.DeviceEpIncompatibilityDetails_GetReasonsBitmask, "uint32_t", details.pointer)
-            ),
-            status.fetch(table.DeviceEpIncompatibilityDetails_GetErrorCode, "int32_t", details.pointer),
-            status.string(notes) if notes else "",
-        )
+        return Incompatibility(IncompatibilityReason(reasons), code, status.string(notes) if notes else "")
 
 
 @public

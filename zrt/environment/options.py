@@ -15,17 +15,7 @@ from dataclasses import field, fields
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from zrt._common.arguments import (
-    INT32_MAX,
-    boolean,
-    byte_count,
-    choose,
-    integer,
-    memory_bounds,
-    path_bytes,
-    text,
-    wrong_type,
-)
+from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_bytes, text, wrong_type
 from zrt._common.public import public_in
 from zrt._native import status
 from zrt._native.handle import Handle
@@ -125,23 +115,13 @@ def switch(function: str, *, default: bool) -> Any:
     return option("bool", bool, boolean, default=default, function=function, arguments=lambda value: [()])
 
 
-def number(meaning: str = "", low: int = 0, high: int = INT32_MAX, **where: Any) -> Any:
+def number(meaning: str = "", low: int = 0, high: int = INT32_MAX, *, type_name: str = "int", **where: Any) -> Any:
     """An int between `low` and `high`."""
-    return option("int", int, lambda value, subject: integer(value, subject, low, high), meaning, **where)
+    return option(type_name, int, lambda value, subject: integer(value, subject, low, high), meaning, **where)
 
 
-def capacity() -> Any:
-    """A number of bytes for zrt itself: an int, or a text such as "512MiB"."""
-    return _kept("bytes", int | str, byte_count)
-
-
-def bounds() -> Any:
-    """How zrt itself bounds the memory: "bounded"."""
-    return _kept("str", str, memory_bounds)
-
-
-def _kept(type_name: str, data: Any, check: Callable[[Any, str], Any]) -> Any:
-    """A field that ORT does not get."""
+def kept(type_name: str, data: Any, check: Callable[[Any, str], Any]) -> Any:
+    """A field for zrt itself, which ORT does not get."""
     return option(type_name, data, check, written=lambda value: "")
 
 
@@ -157,7 +137,7 @@ def threads(function: str) -> Any:
 
 def size(meaning: str, **where: Any) -> Any:
     """A number of bytes."""
-    return option("bytes", int, lambda value, subject: integer(value, subject, 0, UINT64_MAX), meaning, **where)
+    return number(meaning, 0, UINT64_MAX, type_name="bytes", **where)
 
 
 def string(meaning: str = "", **where: Any) -> Any:
@@ -197,11 +177,7 @@ def member(kind: type[IntEnum], **where: Any) -> Any:
 
 def address(meaning: str, *, hexadecimal: bool = False, **where: Any) -> Any:
     """A pointer as an int; the caller keeps its target alive."""
-
-    def check(value: Any, subject: str) -> int:
-        return integer(value, subject, 1, UINT64_MAX)
-
-    return option(ADDRESS, int, check, meaning, written=hex if hexadecimal else str, **where)
+    return number(meaning, 1, UINT64_MAX, type_name=ADDRESS, written=hex if hexadecimal else str, **where)
 
 
 def listed(meaning: str, separator: str = ",", **where: Any) -> Any:

@@ -95,8 +95,10 @@ def supplied(
                 yield source, handles
                 return
             # While ORT optimizes, embedded weights take precedence over the caller's: take them out of the model.
-            if source.path is not None:
-                _stay_beside(source.path, settings)
+            if source.path is not None and not settings.has_config_entry(EXTERNAL_DATA_DIR):
+                # External weights still lie beside the model's file, although the model now comes from memory.
+                beside = os.path.dirname(os.fsencode(absolute(os.fsdecode(source.path))))
+                settings.add_config_entry(EXTERNAL_DATA_DIR, beside)
             with Source(model.with_weights(written)) as rewritten:
                 rewritten.subject = source.subject
                 yield rewritten, handles
@@ -152,18 +154,15 @@ def _check(
         if info.nbytes < SMALLEST_LENT:
             written[name] = value.numpy().tobytes()
         else:
-            lent[name] = _borrowed(value, subject)
+            # A tensor that borrows the value's memory: ORT refuses tensors whose memory it owns.
+            array, kind = value.numpy(), value.element_type
+            if kind.packed:
+                lent[name] = Value.from_packed(array, kind, value.shape, subject)
+            else:
+                lent[name] = Value.from_array(array, subject)
             if info.location is None:
                 written[name] = None
     return lent, written
-
-
-def _borrowed(value: Value, subject: str) -> Value:
-    """A tensor that borrows the value's memory: ORT refuses tensors whose memory it owns."""
-    array = value.numpy()
-    if value.element_type.packed:
-        return Value.from_packed(array, value.element_type, value.shape, subject)
-    return Value.from_array(array, subject)
 
 
 def _lend(lent: Mapping[str, Value], below: set[str], settings: PoolOptions) -> list[Handle]:
@@ -182,13 +181,6 @@ def _lend(lent: Mapping[str, Value], below: set[str], settings: PoolOptions) -> 
         if name not in below:
             status.check(table.AddInitializer(settings.pointer, name.encode(), pointer))
     return handles
-
-
-def _stay_beside(path: bytes, settings: PoolOptions) -> None:
-    """Makes ORT look for external weights beside the model's file, although the model now comes from memory."""
-    if not settings.has_config_entry(EXTERNAL_DATA_DIR):
-        folder = os.path.dirname(os.fsencode(absolute(os.fsdecode(path))))
-        settings.add_config_entry(EXTERNAL_DATA_DIR, folder)
 
 
 def names_by_path(files: Iterable[str], infos: Iterable[Initializer]) -> dict[str, str]:
@@ -212,10 +204,7 @@ def _left(infos: Mapping[str, Initializer], weights: Collection[str], files: Col
 
 @contextmanager
 def _in_memory(
-    files: Mapping[str, Any],
-    infos: Mapping[str, Initializer],
-    weights: Mapping[str, Any],
-    settings: PoolOptions,
+    files: Mapping[str, Any], infos: Mapping[str, Initializer], weights: Mapping[str, Any], settings: PoolOptions
 ) -> Iterator[Sequence[Handle]]:
     """Gives ORT the files for the duration of the ``with``: it copies from them while the session is made.
 

@@ -240,12 +240,7 @@ def make_session(
 
 
 def _make_bounded(
-    options: PoolOptions,
-    end: Any,
-    parents: Sequence[Handle],
-    function: Any,
-    *arguments: Any,
-    kept: tuple[object, ...],
+    options: PoolOptions, end: Any, parents: Sequence[Handle], function: Any, *arguments: Any, kept: tuple[object, ...]
 ) -> SessionHandle:
     """The ``OrtSession`` in an arena of its own; `end` releases it."""
     # Deferred, as in `_wish`.
@@ -275,7 +270,8 @@ def load_model(
     """Loads a model, with the weights that its options supply, through `create`; returns what `create` returns."""
     if options is not None:
         require_other_file(source, settings, options)
-    if options is None or not _bring_weights(options):
+    # The fields for weights count that have another value than their default, right or wrong.
+    if options is None or (options.prepacked_weights is None and not any(map(_is_filled, _weights(options)))):
         return create(source, settings)
     # Deferred: the reader of models takes 7 ms of a first session.
     from zrt.loading import caller_weights
@@ -311,11 +307,6 @@ def require_other_file(source: Source, settings: PoolOptions, options: SessionOp
 
         target = path_bytes(options.optimized_model_filepath, "optimized_model_filepath")
         require_other_optimized(source, settings.config_entries(), target)
-
-
-def _bring_weights(options: SessionOptions) -> bool:
-    """Whether a field for weights has another value than its default, right or wrong."""
-    return options.prepacked_weights is not None or any(map(_is_filled, _weights(options)))
 
 
 def _is_filled(container: Any) -> bool:

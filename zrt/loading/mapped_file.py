@@ -124,20 +124,14 @@ class MappedFile(Owner):
         `ShapeError` where the file is too short, `ArgumentError` for a wrong offset or byte order, `DTypeError` for a
         type that ONNX Runtime does not have.
         """
-        return self._array(*self._place(dtype, shape, offset))
+        return arrays.view(*self._place(dtype, shape, offset), writeable=False)
 
     def tensor(self, dtype: object, shape: Iterable[int] | None = None, offset: int = 0) -> Value:
         """Like `array`, as a `Value`. For packed types, `shape` is the logical shape."""
         handle, address, dims, kind = self._place(dtype, shape, offset)
-        array = self._array(handle, address, dims, kind)
+        array = arrays.view(handle, address, dims, kind, writeable=False)
         subject = f"file {self.path!r}"
         return Value.from_packed(array, kind, dims, subject) if kind.packed else Value.from_array(array, subject)
-
-    def _array(self, handle: Handle, address: int, dims: tuple[int, ...], kind: ElementType) -> np.ndarray[Any, Any]:
-        try:
-            return arrays.view(handle, address, dims, kind, writeable=False)
-        except (ValueError, OverflowError) as error:
-            raise ShapeError(f"shape {dims}: numpy has no such array: {error}") from error
 
     def _place(
         self, dtype: object, shape: Iterable[int] | None, offset: int

@@ -43,7 +43,20 @@ _VALUES = (Attribute.G, Attribute.GRAPHS, Attribute.T, Attribute.TENSORS, Attrib
 def contents_of(source: model_source.Source) -> Contents:
     """Reads a model's contents; `UnsupportedError` for ONNX Runtime's own format, `ModelError` for broken bytes."""
     with opened(source) as file:
-        return _read(file)
+        contents = Contents(file.opsets())
+        functions = file.messages(file.model, Model.FUNCTIONS)
+        waiting = [(function, _FUNCTION) for function in functions] + [(graph, _GRAPH) for graph in file.graphs()]
+        while waiting:
+            message, numbers = waiting.pop()
+            for part in file.messages(message, *numbers):
+                if part.number == numbers[0]:
+                    waiting += [(graph, _GRAPH) for graph in _read_node(file, part, contents)]
+                elif part.number == Graph.INITIALIZER:
+                    _add(contents, file.initializer(part))
+                else:
+                    _add_sparse(contents, file, part)
+        contents.operators = Counter(dict(contents.operators.most_common()))
+        return contents
 
 
 def model_files(source: model_source.Source, entries: Mapping[str, Any]) -> list[str]:
@@ -71,23 +84,6 @@ def require_other_optimized(source: model_source.Source, entries: Mapping[str, s
     weights = entries.get(SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME)
     if weights:
         require_other(os.path.join(os.path.dirname(target), weights), files, subject)
-
-
-def _read(file: ModelFile) -> Contents:
-    contents = Contents(file.opsets())
-    functions = file.messages(file.model, Model.FUNCTIONS)
-    waiting = [(function, _FUNCTION) for function in functions] + [(graph, _GRAPH) for graph in file.graphs()]
-    while waiting:
-        message, numbers = waiting.pop()
-        for part in file.messages(message, *numbers):
-            if part.number == numbers[0]:
-                waiting += [(graph, _GRAPH) for graph in _read_node(file, part, contents)]
-            elif part.number == Graph.INITIALIZER:
-                _add(contents, file.initializer(part))
-            else:
-                _add_sparse(contents, file, part)
-    contents.operators = Counter(dict(contents.operators.most_common()))
-    return contents
 
 
 def _read_node(file: ModelFile, node: Field, contents: Contents) -> Iterator[Field]:

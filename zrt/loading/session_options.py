@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from zrt._common.arguments import entries, path_bytes, paths, require_folder, wrong_type
+from zrt._common.arguments import byte_count, entries, memory_bounds, path_bytes, paths, require_folder, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
@@ -23,10 +23,9 @@ from zrt.environment.log_sink import as_logger, sink
 from zrt.environment.options import (
     Call,
     apply,
-    bounds,
     calls_of,
-    capacity,
     flag,
+    kept,
     member,
     number,
     option,
@@ -103,11 +102,7 @@ class LoadCancellation(Owner):
 
 
 # The fields by which a load writes files, and how it writes none.
-WRITING_NOTHING: Final[dict[str, Any]] = {
-    "optimized_model_filepath": None,
-    "profile_file_prefix": None,
-    "cache": False,
-}
+WRITING_NOTHING: Final[dict[str, Any]] = {"optimized_model_filepath": None, "profile_file_prefix": None, "cache": False}
 
 
 @public
@@ -153,10 +148,10 @@ class SessionOptions(OptionData):
     `threading.Thread`, zrt starts that as a daemon."""
     use_env_allocators: bool = flag(key=SessionConfigKey.USE_ENV_ALLOCATORS, default=False)
     """Whether the session allocates from the environment's registered allocators, where there is one for the device."""
-    memory: str | None = bounds()
+    memory: str | None = kept("str", str, memory_bounds)
     """"bounded": the session has an arena of its own, which returns its memory to the system after runs that are much
     smaller than earlier ones, and no memory patterns. None: that of the environment."""
-    memory_limit: int | str | None = capacity()
+    memory_limit: int | str | None = kept("bytes", int | str, byte_count)
     """The most memory of the host that the session's arena takes, in bytes or as a text such as ``"512MiB"``: a run
     that needs more raises `MemoryLimitError`. None: that of the environment."""
     use_device_allocator_for_initializers: bool = flag(

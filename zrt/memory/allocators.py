@@ -212,10 +212,8 @@ def has_device(session: Handle, inputs: int, outputs: int) -> bool:
 def require_memory(session: Handle, memory: MemoryInfo, subject: str) -> None:
     """Raises `ArgumentError` if a session has no such memory: ORT would use host memory and say nothing."""
     if memory != CPU:
-        try:
+        with status.named(subject):
             Allocator._of(session, memory)
-        except ArgumentError as error:
-            raise status.about(subject, error) from error
 
 
 def _counter(name: str, *, level: bool = False) -> Any:
@@ -322,10 +320,8 @@ class Allocator(Owner):
         if size > MOST_BYTES:
             raise AllocationError(f"no memory for {wanted}: more than an address space has")
         block = allocation_block(handle.pointer, [handle])
-        try:
+        with status.named(f"no memory for {wanted}", AllocationError):
             status.check(api().AllocatorAlloc(handle.pointer, size, ffi.addressof(block.pointer, "data")))
-        except OrtError as error:
-            raise AllocationError(f"no memory for {wanted}: {error}") from error
         if not block.pointer.data:
             raise AllocationError(f"no memory for {wanted}")
         block.pointer.bytes = size

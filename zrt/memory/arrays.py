@@ -25,18 +25,18 @@ def view(
 ) -> np.ndarray[Any, Any]:
     """An array over the memory at `address`. The array keeps `handle` alive, which owns the memory.
 
-    For a packed type it is the uint8 array of the packed bytes.
+    For a packed type it is the uint8 array of the packed bytes. Raises `ShapeError` where numpy has no such array.
     """
     size = nbytes(element_type, shape)
     dtype = np.dtype(np.uint8) if element_type.packed else element_type.dtype
-    if size == 0:
-        try:
-            return np.empty((0,) if element_type.packed else shape, dtype)
-        except ValueError as error:
+    try:
+        if size == 0:
             # numpy multiplies the other dimensions even if one is 0.
-            raise ShapeError(f"shape {list(shape)}: numpy has no such array: {error}") from error
-    raw = _foreign(handle, address, (size,), writeable)
-    return raw if element_type.packed else raw.view(dtype).reshape(shape)
+            return np.empty((0,) if element_type.packed else shape, dtype)
+        raw = _foreign(handle, address, (size,), writeable)
+        return raw if element_type.packed else raw.view(dtype).reshape(shape)
+    except (ValueError, OverflowError) as error:
+        raise ShapeError(f"shape {list(shape)}: numpy has no such array: {error}") from error
 
 
 def strided(

@@ -17,7 +17,7 @@ from zrt._common.public import public
 from zrt._native import lib
 from zrt._native.cdata import address_of
 from zrt._native.handle import Handle, Owner
-from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, LockError, ShapeError
+from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, LockError
 from zrt.memory import arrays
 from zrt.types import ElementType, as_shape, nbytes, unpack
 
@@ -80,8 +80,8 @@ class BufferPolicy:
         if not self.auto:
             return self
         if nbytes < MIB:
-            return _PLAIN
-        return _PREFAULTED_PAGES if nbytes < HUGE_PAGE else _HUGE_PAGES
+            return self.PLAIN
+        return _PREFAULTED_PAGES if nbytes < HUGE_PAGE else self.THROUGHPUT_LARGE
 
     @classmethod
     def parse(cls, text: str) -> BufferPolicy:
@@ -117,14 +117,12 @@ class BufferPolicy:
         return ",".join(settings + [key for key in ("hugepage", "prefault", "lock") if getattr(self, key)])
 
 
-_PLAIN: Final = BufferPolicy()
 _PREFAULTED_PAGES: Final = BufferPolicy(alignment=4096, prefault=True)
-_HUGE_PAGES: Final = BufferPolicy(alignment=HUGE_PAGE, hugepage=True, prefault=True)
 
-BufferPolicy.PLAIN = _PLAIN
+BufferPolicy.PLAIN = BufferPolicy()
 BufferPolicy.AUTO = BufferPolicy.BALANCED = BufferPolicy(auto=True)
 BufferPolicy.LATENCY = BufferPolicy(prefault=True)
-BufferPolicy.THROUGHPUT_LARGE = _HUGE_PAGES
+BufferPolicy.THROUGHPUT_LARGE = BufferPolicy(HUGE_PAGE, hugepage=True, prefault=True)
 BufferPolicy.PINNED_HOST_CANDIDATE = BufferPolicy(HUGE_PAGE, hugepage=True, prefault=True, lock=True)
 
 _PRESETS: Final[dict[str, BufferPolicy]] = {
@@ -167,10 +165,7 @@ class Buffer(Owner):
         self.policy = policy
         self.resolved = policy.resolve(self.nbytes)
         self._handle = _allocate(self.nbytes, self.resolved)
-        try:
-            self._array = arrays.view(self._handle, self.address, self.shape, self.element_type)
-        except (ValueError, OverflowError) as error:
-            raise ShapeError(f"shape {self.shape}: numpy has no such array: {error}") from error
+        self._array = arrays.view(self._handle, self.address, self.shape, self.element_type)
 
     @property
     def array(self) -> np.ndarray[Any, Any]:

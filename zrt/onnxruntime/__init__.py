@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.devices import OrtSyncStream as OrtSyncStream
     from zrt.onnxruntime.devices import get_ep_devices as get_ep_devices
     from zrt.onnxruntime.devices import register_execution_provider_library as register_execution_provider_library
-    from zrt.onnxruntime.devices import (
-        unregister_execution_provider_library as unregister_execution_provider_library,
-    )
+    from zrt.onnxruntime.devices import unregister_execution_provider_library as unregister_execution_provider_library
     from zrt.onnxruntime.engine import get_build_info as get_build_info
     from zrt.onnxruntime.engine import get_device as get_device
     from zrt.onnxruntime.engine import get_version_string as get_version_string

@@ -45,11 +45,7 @@ class OrtDeviceVendorId(IntEnum):
 
 
 _TYPES = {"cpu": CPU, "gpu": GPU, "cuda": GPU, "webgpu": GPU, "npu": NPU, "cann": NPU, "dml": DML}
-_VENDORS = {
-    "cuda": OrtDeviceVendorId.NVIDIA,
-    "dml": OrtDeviceVendorId.MICROSOFT,
-    "cann": OrtDeviceVendorId.HUAWEI,
-}
+_VENDORS = {"cuda": OrtDeviceVendorId.NVIDIA, "dml": OrtDeviceVendorId.MICROSOFT, "cann": OrtDeviceVendorId.HUAWEI}
 
 
 def get_ort_device_type(device_type: str) -> int:

@@ -80,9 +80,7 @@ def strict() -> bool:
 
 
 def check_and_normalize_provider_args(
-    providers: Providers | None,
-    provider_options: ProviderOptions | None,
-    available_provider_names: Sequence[str],
+    providers: Providers | None, provider_options: ProviderOptions | None, available_provider_names: Sequence[str]
 ) -> tuple[list[str], list[dict[str, str]]]:
     """The names of the providers, each once, and the options of each one as strings.
 

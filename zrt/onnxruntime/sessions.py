@@ -16,15 +16,7 @@ import numpy as np
 # Its names are imported at their first use: many programs need no values, devices and bindings.
 import zrt.onnxruntime as ort
 from zrt._native import ort_messages
-from zrt.errors import (
-    ArgumentError,
-    CallbackError,
-    DTypeError,
-    ModelError,
-    OrtError,
-    ProviderError,
-    UnsupportedError,
-)
+from zrt.errors import ArgumentError, CallbackError, DTypeError, ModelError, OrtError, ProviderError, UnsupportedError
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import conversions, errors, feeds, notices, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg, model_metadata

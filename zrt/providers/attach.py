@@ -26,7 +26,7 @@ class Attach(Protocol):
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None: ...
 
 
-def _entries(settings: Mapping[str, str]) -> tuple[Any, Any, int]:
+def as_arrays(settings: Mapping[str, str]) -> tuple[Any, Any, int]:
     """Keys and values as C arrays, and their count."""
     return strings(settings), strings(settings.values()), len(settings)
 
@@ -42,7 +42,7 @@ def to_pointer(key: str, written: str) -> Any:
 def by_keys(options: Handle, name: str, settings: Mapping[str, str]) -> None:
     """By name and strings: the way of most providers."""
     # By the full name: ORT's own short names follow no rule.
-    status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *_entries(settings)))
+    status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *as_arrays(settings)))
 
 
 class ThroughObject(NamedTuple):
@@ -66,7 +66,7 @@ class ThroughObject(NamedTuple):
         handle = Handle.make(self._function("Release{}"), [], self._function("Create{}"), self.kind)
         plain = {key: value for key, value in settings.items() if not (self.stream and key == STREAM)}
         if plain:
-            status.check(self._function("Update{}")(handle.pointer, *_entries(plain)))
+            status.check(self._function("Update{}")(handle.pointer, *as_arrays(plain)))
         if len(plain) < len(settings):
             # After the other settings: an update by strings resets the stream.
             pointer = to_pointer(STREAM, settings[STREAM])

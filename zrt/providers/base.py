@@ -13,7 +13,6 @@ from zrt._common.installation import install_line
 from zrt._common.public import public, public_in
 from zrt._common.serialization import OptionData, data_field
 from zrt._native import ort_messages, status
-from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
 from zrt.environment import cuda_parts
@@ -23,6 +22,7 @@ from zrt.environment.pool_options import PoolOptions
 from zrt.errors import Error, LibraryError, ProviderError, UnsupportedError
 from zrt.providers import known
 from zrt.providers.attach import Attach, ThroughObject, by_keys
+from zrt.types import ElementType
 
 Kind = TypeVar("Kind")
 
@@ -199,13 +199,6 @@ def append(options: PoolOptions, name: str, settings: Mapping[str, str]) -> None
             raise
 
 
-# y = Identity(x) on one float (IR version 8, opset 13): the smallest model that a provider must take.
-_IDENTITY = bytes.fromhex(
-    "080812003a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801"
-    "620f0a0179120a0a08080112040a02080142040a00100d"
-)
-
-
 @public_in("zrt.providers")
 def usable(name: str) -> str | None:
     """The reason why a provider cannot be used on this machine; None if a session on it can be made."""
@@ -218,20 +211,18 @@ def usable(name: str) -> str | None:
 @cache
 def _obstacle(full: str) -> str | None:
     """`usable` for a full name: a trial, whose result stays."""
+    # Deferred: a session needs no model of zrt's.
+    from zrt._common.one_node import one_node, tensor_type
+
     try:
         table = api()
         options = PoolOptions.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
         append(options, full, {})
-        Handle.make(
-            table.ReleaseSession,
-            [options],
-            table.CreateSessionFromArray,
-            "OrtSession",
-            current().pointer,
-            from_buffer(_IDENTITY),
-            len(_IDENTITY),
-            options.pointer,
-        )
+        # The smallest model that a provider must take.
+        kind = tensor_type(int(ElementType.FLOAT), [1])
+        model = one_node("Identity", "", 13, [kind], [kind], [])
+        create = (table.CreateSessionFromArray, "OrtSession", current().pointer, model, len(model), options.pointer)
+        Handle.make(table.ReleaseSession, [options], *create)
     except Error as error:
         return str(error)
     return None

@@ -100,7 +100,9 @@ class Strictness:
     @classmethod
     def of(cls, strict: bool, allow: Iterable[str], asked: Sequence[str]) -> Strictness:
         """From a load's arguments; `asked` are the providers. It demands nothing where they are only the CPU."""
-        names = _operators(allow)
+        # "::Shape" is "ai.onnx::Shape".
+        given = texts(allow, "allow", "a list of operators", Iterable)
+        names = frozenset(ONNX_DOMAIN + name if name.startswith("::") else name for name in given)
         if not boolean(strict, "strict"):
             if names:
                 raise ArgumentError("allow: it exempts operators from strict=True, which is not given")
@@ -130,9 +132,3 @@ class Strictness:
                 f"{subject}: strict: of its nodes {len(on_cpu)} would run on {CPU.name}, though "
                 f"{', '.join(self.asked)} was asked for: {named}{more}"
             )
-
-
-def _operators(allow: Iterable[str]) -> frozenset[str]:
-    names = texts(allow, "allow", "a list of operators", Iterable)
-    # "::Shape" is "ai.onnx::Shape".
-    return frozenset(ONNX_DOMAIN + name if name.startswith("::") else name for name in names)

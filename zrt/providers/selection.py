@@ -11,7 +11,6 @@ from zrt._common.arguments import entries, shown, text, wrong_type
 from zrt._common.public import public, public_in
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
-from zrt._native.cdata import strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
@@ -21,6 +20,7 @@ from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
 from zrt.memory.allocators import read_pairs
 from zrt.providers import known, node_assignment
+from zrt.providers.attach import as_arrays
 from zrt.providers.base import Provider, append, full_name, usable
 from zrt.providers.default_selection import DefaultSelection
 from zrt.providers.vendors.cpu import CPU
@@ -122,18 +122,10 @@ class Part(NamedTuple):
             append(options, self.name, self.options)
             return
         opened = [device._open() for device in self.devices]
+        devices = (current().pointer, [device.pointer for device in opened], len(opened))
         with status.named(self.name, ProviderError):
-            status.check(
-                api().SessionOptionsAppendExecutionProvider_V2(
-                    options.pointer,
-                    current().pointer,
-                    [device.pointer for device in opened],
-                    len(opened),
-                    strings(self.options),
-                    strings(self.options.values()),
-                    len(self.options),
-                )
-            )
+            function = api().SessionOptionsAppendExecutionProvider_V2
+            status.check(function(options.pointer, *devices, *as_arrays(self.options)))
 
 
 class _Asking(Carrier):

@@ -157,11 +157,7 @@ class Value(Owner):
 
     @classmethod
     def from_packed(
-        cls,
-        packed: np.ndarray[Any, Any],
-        element_type: ElementType,
-        shape: tuple[int, ...],
-        subject: str = "array",
+        cls, packed: np.ndarray[Any, Any], element_type: ElementType, shape: tuple[int, ...], subject: str = "array"
     ) -> Value:
         """A tensor of a packed type that borrows the uint8 array of its packed bytes; `shape` is the logical one."""
         element_type = ElementType.of(element_type)

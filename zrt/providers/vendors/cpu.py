@@ -11,12 +11,10 @@ from zrt.providers.attach import Attach
 from zrt.providers.base import Provider, provider
 
 
-class _NotAppended:
+def _not_appended(options: Handle, name: str, settings: Mapping[str, str]) -> None:
     """ORT itself adds the CPU execution provider, as the last one."""
-
-    def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
-        if settings:
-            raise ProviderError(f"{name} takes no options, got {', '.join(settings)}")
+    if settings:
+        raise ProviderError(f"{name} takes no options, got {', '.join(settings)}")
 
 
 @provider
@@ -25,4 +23,4 @@ class CPU(Provider):
 
     name = "CPUExecutionProvider"
     comes_with = "Every library has it"
-    attach: ClassVar[Attach] = _NotAppended()
+    attach: ClassVar[Attach] = _not_appended

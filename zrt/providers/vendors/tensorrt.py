@@ -24,10 +24,7 @@ class TensorRT(Provider):
     source = "onnxruntime/core/providers/tensorrt/tensorrt_execution_provider_info.cc"
     library = "libonnxruntime_providers_tensorrt.so"
     attach: ClassVar[Attach] = ThroughObject(
-        "TensorRT",
-        "OrtTensorRTProviderOptionsV2",
-        "SessionOptionsAppendExecutionProvider_TensorRT_V2",
-        stream=True,
+        "TensorRT", "OrtTensorRTProviderOptionsV2", "SessionOptionsAppendExecutionProvider_TensorRT_V2", stream=True
     )
 
     device_id: int | None = number("which GPU")
