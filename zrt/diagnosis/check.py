@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import require_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._native import ort_messages
@@ -60,8 +60,7 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
     process, by faults of ONNX Runtime (docs/security.md): ``zrt check`` loads it in a process of its own.
     """
     package()
-    if options is not None and not isinstance(options, SessionOptions):
-        raise wrong_type("options", "SessionOptions", options)
+    require_type(options, SessionOptions | None, "options", "SessionOptions")
     chosen = options or SessionOptions()
     chosen._check()
     settings = replace(chosen, record_placement=True, log_severity_level=LogSeverity.FATAL, **WRITING_NOTHING)

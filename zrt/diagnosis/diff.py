@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from zrt._common.arguments import integer, shown, wrong_type
+from zrt._common.arguments import integer, require_type, shown, wrong_type
 from zrt._common.public import public
 from zrt.bench.inputs import UserInputs, make_inputs
 from zrt.diagnosis import optimizer
@@ -139,8 +139,7 @@ def _check(left: Side, right: Side, feeds: Any, rtol: Any, atol: Any) -> None:
     for name, number in (("rtol", rtol), ("atol", atol)):
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < math.inf:
             raise ArgumentError(f"{name}: expected a number of at least 0, got {shown(number)}")
-    if feeds is not None and not isinstance(feeds, Mapping):
-        raise wrong_type("feeds", "a mapping of inputs to arrays", feeds)
+    require_type(feeds, Mapping | None, "feeds", "a mapping of inputs to arrays")
     for name in feeds or ():
         if name not in left.inputs and name not in right.inputs:
             known = ", ".join(map(repr, sorted(left.inputs)))

@@ -10,7 +10,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Any, Literal, TypeAlias, get_args
 
-from zrt._common.arguments import duration, shown, wrong_type
+from zrt._common.arguments import duration, require_type, shown, wrong_type
 from zrt._common.public import public
 from zrt.bench.footprint import Setting
 from zrt.bench.harness import CONTENDER_S, Progress, ignore_progress
@@ -122,8 +122,7 @@ def tune(
 
     Raises the errors of `Session` and its `run` if the model does not run as it is.
     """
-    if not isinstance(spec, SessionSpec):
-        raise wrong_type("spec", "a SessionSpec", spec)
+    require_type(spec, SessionSpec, "spec", "a SessionSpec")
     _listed(spec)
     if goal not in get_args(Goal):
         raise ArgumentError(f"goal: {shown(goal)} is none of {', '.join(get_args(Goal))}")

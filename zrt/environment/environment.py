@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from zrt._common.arguments import byte_count, choose, entries, memory_bounds, seconds, text, wrong_type
+from zrt._common.arguments import byte_count, choose, entries, memory_bounds, require_type, seconds, text
 from zrt._common.public import public
 from zrt._native import bridge, early_start, ffi, lib, status
 from zrt._native.cdata import new_array
@@ -107,8 +107,7 @@ class Environment:
         if threading is not None:
             from zrt.environment.threading_options import ThreadingOptions
 
-            if not isinstance(threading, ThreadingOptions):
-                raise wrong_type("threading", "ThreadingOptions", threading)
+            require_type(threading, ThreadingOptions, "threading", "ThreadingOptions")
             # A copy: later changes to the caller's object must not change the settings that are compared.
             wanted.threading = replace(threading)
         pairs = entries({} if config_entries is None else config_entries, "config_entries")

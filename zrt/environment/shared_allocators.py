@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from zrt._common.arguments import text, wrong_type
+from zrt._common.arguments import require_type, text
 from zrt._native import status
 from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
@@ -30,8 +30,7 @@ def register(environment: Any, memory: MemoryInfo, arena: ArenaConfig | None) ->
     """See `Environment.register_allocator`."""
     global _host_registered
     _require_memory(memory)
-    if arena is not None and not isinstance(arena, ArenaConfig):
-        raise wrong_type("arena", "an ArenaConfig", arena)
+    require_type(arena, ArenaConfig | None, "arena", "an ArenaConfig")
     provider = _provider_of(memory)
     config = (arena or ArenaConfig()).handle()
     info = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
@@ -155,8 +154,7 @@ def _get(environment: Any, info: Handle) -> Any:
 
 
 def _require_memory(memory: Any) -> None:
-    if not isinstance(memory, MemoryInfo):
-        raise wrong_type("memory", "a MemoryInfo", memory)
+    require_type(memory, MemoryInfo, "memory", "a MemoryInfo")
 
 
 def _device_of(memory: MemoryInfo) -> tuple[Handle, DeviceMemType]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from weakref import WeakSet
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import require_type
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import address_of, new_array
@@ -36,8 +36,7 @@ class SyncStream(Owner):
 
     def __init__(self, device: EpDevice, options: Mapping[str, str] | None = None) -> None:
         self._handle = None
-        if not isinstance(device, EpDevice):
-            raise wrong_type("device", "an EpDevice", device)
+        require_type(device, EpDevice, "device", "an EpDevice")
         owner = device._open()
         pairs = write_pairs(options, "stream options")
         if device.memory is None or device.memory.is_host:

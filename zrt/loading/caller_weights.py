@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any
 
-from zrt._common.arguments import absolute, paths, text, texts, wrong_type
+from zrt._common.arguments import absolute, paths, require_type, text, texts, wrong_type
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import from_buffer, pointer_to, release, sizeof, strings
@@ -109,14 +109,12 @@ def container_of(options: SessionOptions) -> Handle | None:
     container = options.prepacked_weights
     if container is None:
         return None
-    if not isinstance(container, PrepackedWeights):
-        raise wrong_type("prepacked_weights", "PrepackedWeights", container)
+    require_type(container, PrepackedWeights, "prepacked_weights", "PrepackedWeights")
     return container._open()
 
 
 def mapping(value: Any, subject: str, of: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise wrong_type(subject, f"a dict of {of}", value)
+    require_type(value, Mapping, subject, f"a dict of {of}")
     for name in value:
         text(name, subject)
     return dict(value)

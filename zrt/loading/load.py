@@ -11,7 +11,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import path_bytes, wrong_type
+from zrt._common.arguments import path_bytes, require_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.callback_errors import Load
@@ -67,8 +67,7 @@ def prepare_options(
     shared: bool = False,
 ) -> PoolOptions:
     """The ``OrtSessionOptions`` of a load. The caller does not change options that may be `shared` with other loads."""
-    if options is not None and not isinstance(options, SessionOptions):
-        raise wrong_type("options", "SessionOptions", options)
+    require_type(options, SessionOptions | None, "options", "SessionOptions")
     settings = options or _DEFAULT
     # First: an environment with a budget of CPUs changes the defaults.
     environment = current()

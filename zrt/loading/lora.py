@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import integer, path_bytes, text, wrong_type
+from zrt._common.arguments import integer, path_bytes, require_type, text, wrong_type
 from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt._native import status
@@ -59,8 +59,7 @@ class LoraAdapter(Owner):
         parents: list[Handle] = []
         place: Any = NULL
         if allocator is not None:
-            if not isinstance(allocator, Allocator):
-                raise wrong_type("allocator", "an Allocator", allocator)
+            require_type(allocator, Allocator, "allocator", "an Allocator")
             parents.append(allocator._open())
             if allocator.memory.is_host:
                 raise ArgumentError("allocator: it is one of the host, and an adapter takes one of a device only")
@@ -169,8 +168,7 @@ def save_lora_adapter(
     """
     name = path_bytes(path, "path")
     versions = [integer(adapter_version, "adapter_version"), integer(model_version, "model_version")]
-    if not isinstance(parameters, Mapping):
-        raise wrong_type("parameters", "a dict of arrays", parameters)
+    require_type(parameters, Mapping, "parameters", "a dict of arrays")
     data = _write([_parameter(key, array) for key, array in parameters.items()], versions)
     with replacing(os.fsdecode(name)) as (written,):
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from zrt._common.arguments import path_bytes, text, wrong_type
+from zrt._common.arguments import path_bytes, require_type, text, wrong_type
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, checked, require_keys
 from zrt._native import status
@@ -38,8 +38,7 @@ class Options(OptionData):
 
         The options of a (name, options) pair are written as those of the class in `zrt.providers`, where there is one.
         """
-        if not isinstance(self.session, SessionOptions):
-            raise wrong_type("session", "SessionOptions", self.session)
+        require_type(self.session, SessionOptions, "session", "SessionOptions")
         document: dict[str, Any] = {"session": self.session.to_dict()}
         if RunOptions.opened(self.run) is not None and self.run is not None:
             document["run"] = self.run.to_dict()
@@ -58,8 +57,7 @@ class Options(OptionData):
             options.run = RunOptions.from_dict(data["run"])
         if "providers" in data:
             tables = data["providers"]
-            if not isinstance(tables, list):
-                raise wrong_type("providers", "a list", tables)
+            require_type(tables, list, "providers", "a list")
             options.providers = [_provider(entry, f"providers[{index}]") for index, entry in enumerate(tables)]
         return options
 

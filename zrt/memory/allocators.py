@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import boolean, choose, entries, integer, text, wrong_type
+from zrt._common.arguments import boolean, choose, entries, integer, require_type, text
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import address_of, new_array
@@ -136,8 +136,7 @@ class MemoryInfo:
 
     def same(self, other: MemoryInfo) -> bool:
         """Whether ONNX Runtime finds both equal: it compares vendor and alignment too, which ``==`` does not."""
-        if not isinstance(other, MemoryInfo):
-            raise wrong_type("other", "a MemoryInfo", other)
+        require_type(other, MemoryInfo, "other", "a MemoryInfo")
         one, two = self.handle(), other.handle()
         return bool(status.fetch(api().CompareMemoryInfo, "int", one.pointer, two.pointer) == 0)
 
@@ -279,10 +278,8 @@ class Allocator(Owner):
     memory: MemoryInfo
 
     def __init__(self, session: Owner, memory: MemoryInfo = CPU) -> None:
-        if not isinstance(memory, MemoryInfo):
-            raise wrong_type("memory", "a MemoryInfo", memory)
-        if not isinstance(session, Owner):
-            raise wrong_type("session", "a Session", session)
+        require_type(memory, MemoryInfo, "memory", "a MemoryInfo")
+        require_type(session, Owner, "session", "a Session")
         self._take(_of_session(session._open(), memory))
 
     @classmethod

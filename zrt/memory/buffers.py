@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import require_type
 from zrt._common.public import public
 from zrt._native import lib
 from zrt._native.cdata import address_of
@@ -75,8 +75,7 @@ class BufferPolicy:
         Below 1 MiB plain; from 1 MiB aligned to 4096 bytes and prefaulted; from 2 MiB aligned to 2 MiB,
         hinted for huge pages and prefaulted.
         """
-        if not isinstance(nbytes, int):
-            raise wrong_type("nbytes", "an int", nbytes)
+        require_type(nbytes, int, "nbytes", "an int")
         if not self.auto:
             return self
         if nbytes < MIB:
@@ -90,8 +89,7 @@ class BufferPolicy:
         Either a preset's name (``"throughput_large"``, in any case) or settings joined by commas
         (``"alignment=4096,prefault"``). Raises `ArgumentError`.
         """
-        if not isinstance(text, str):
-            raise wrong_type("buffer policy", "a str", text)
+        require_type(text, str, "buffer policy", "a str")
         word = text.strip().lower().replace("-", "_")
         if word in _PRESETS:
             return _PRESETS[word]
@@ -157,8 +155,7 @@ class Buffer(Owner):
     _array: np.ndarray[Any, Any] | None
 
     def __init__(self, shape: Iterable[int], dtype: object, policy: BufferPolicy = BufferPolicy.AUTO) -> None:
-        if not isinstance(policy, BufferPolicy):
-            raise wrong_type("policy", "a BufferPolicy", policy)
+        require_type(policy, BufferPolicy, "policy", "a BufferPolicy")
         self.element_type = held(dtype)
         self.shape = as_shape(shape)
         self.nbytes = nbytes(self.element_type, self.shape)

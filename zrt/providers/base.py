@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import ClassVar, TypeVar, dataclass_transform
 
-from zrt._common.arguments import entries, wrong_type
+from zrt._common.arguments import entries, require_type
 from zrt._common.installation import install_line
 from zrt._common.public import public, public_in
 from zrt._common.serialization import OptionData, data_field
@@ -44,8 +44,7 @@ def available_providers() -> list[str]:
 @public_in("zrt.providers")
 def full_name(name: str) -> str:
     """ORT's name for a short or full name in any case; `ProviderError` where the library has no such provider."""
-    if not isinstance(name, str):
-        raise wrong_type("provider", "a str", name)
+    require_type(name, str, "provider", "a str")
     for candidate in available_providers():
         if known.short(candidate) == known.short(name):
             return candidate

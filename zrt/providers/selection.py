@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from zrt._common.arguments import entries, shown, text, wrong_type
+from zrt._common.arguments import entries, require_type, shown, text
 from zrt._common.public import public, public_in
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
@@ -60,8 +60,7 @@ def as_data(provider: ProviderLike, naming: Callable[[str], str]) -> tuple[str, 
         return naming(provider), {}
     if isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str):
         name, options = provider
-        if not isinstance(options, Mapping):
-            raise wrong_type(f"provider {name!r}", "a dict of options", options)
+        require_type(options, Mapping, f"provider {name!r}", "a dict of options")
         full = naming(name)
         kind = known.kind_of(full)
         fields = kind.by_key() if kind else {}

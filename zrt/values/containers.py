@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import require_type, shown, wrong_type
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -41,8 +41,7 @@ def _make(kind: ValueKind, parts: Sequence[Handle], parents: Sequence[Handle], s
 
 def mapping(entries: Mapping[Any, Any], key_type: Any, value_type: Any, subject: str) -> Value:
     """See `Value.from_map`."""
-    if not isinstance(entries, Mapping):
-        raise wrong_type(subject, "a dict", entries)
+    require_type(entries, Mapping, subject, "a dict")
     # Read all items at once: another thread may change the dict between two reads.
     items = list(entries.items())
     if not items and (key_type is None or value_type is None):

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import require_type, wrong_type
 from zrt._common.installation import install_line
 from zrt._common.public import public
 from zrt._native import status
@@ -52,8 +52,7 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
     """
     if not isinstance(pairs, Iterable):
         raise wrong_type("pairs", "(source, destination) pairs", pairs)
-    if stream is not None and not isinstance(stream, SyncStream):
-        raise wrong_type("stream", "a SyncStream", stream)
+    require_type(stream, SyncStream | None, "stream", "a SyncStream")
     queue = None if stream is None else (stream, stream._open())
     checked = [_check(pair, index) for index, pair in enumerate(pairs)]
     for source, destination in checked:
