@@ -176,6 +176,10 @@ class TestNothingIsDestroyed:
         monkeypatch.chdir(tmp_path)
         assert "is no plain file" in complaint("compile", digits, output, "--overwrite", status=2)
 
+    def test_new_folder_is_no_output(self, complaint, digits, tmp_path):
+        assert "new/' names a folder" in complaint("compile", digits, f"{tmp_path}/new/", status=2)
+        assert not (tmp_path / "new").exists()
+
 
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),

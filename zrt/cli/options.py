@@ -109,6 +109,8 @@ def named_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def file_to_write(text: str) -> Path:
     """A path to write a file to, in a folder that exists."""
+    if text.endswith(os.sep):
+        raise argparse.ArgumentTypeError(f"{text!r} names a folder, and no file")
     path = Path(text)
     try:
         folder = path.absolute().parent
