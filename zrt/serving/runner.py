@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,11 +17,14 @@ from zrt.lanes.lane import Lane
 from zrt.lanes.rows import write_rows
 from zrt.loading.run_options import RunOptions
 from zrt.serving.batches import Job, Results, clock
-from zrt.serving.metrics import ModelMetrics
 from zrt.serving.parse import Array
 from zrt.serving.signature import Signature
 from zrt.session.session import Session
 from zrt.values.symbolic_shapes import Shape
+
+if TYPE_CHECKING:
+    # A module of an extra, which runs need not.
+    from zrt.serving.metrics import ModelMetrics
 
 Shapes: TypeAlias = "dict[str, Shape]"
 
