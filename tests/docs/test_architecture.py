@@ -104,3 +104,13 @@ def test_listed_imports_exist() -> None:
 def test_an_import_that_goes_up_is_noticed(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "imported", lambda module: [target] if module == source else [])
     assert crossing.__wrapped__() == {(source, target)}
+
+
+def test_every_thread_is_on_the_page() -> None:
+    named = {name for thread, *_ in table(PAGE, "thread") for name in re.findall(r"`(zrt-[a-z-]*[a-z])", thread)}
+    sources = [path.read_text("utf-8") for suffix in ("py", "c") for path in PACKAGE.rglob(f"*.{suffix}")]
+    # Names of threads, but not the prefixes of temporary folders.
+    name = re.compile(r"""(?:name ?= ?f?|ThreadPoolExecutor\(\w+, |pthread_setname_np\()"(zrt-[a-z-]*[a-z])""")
+    started = {found for source in sources for found in name.findall(source)}
+    assert {"zrt-run", "zrt-score", "zrt-timer"} <= started
+    assert started - named == set()

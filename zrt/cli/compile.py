@@ -48,7 +48,8 @@ OPTIONS = (
     options.OPTIONS,
     option(
         "--level",
-        "how far to optimize the graph (default: disable_all where providers compile, else enable_extended)",
+        "how far to optimize the graph (default: disable_all where providers compile; else what --options says, or "
+        "enable_all if it says nothing; without --options enable_extended)",
         choices=LEVELS,
     ),
     option("--embed", "what is compiled goes into the model, not beside it"),
