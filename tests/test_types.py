@@ -120,6 +120,9 @@ class TestOf:
             (ml_dtypes.float8_e4m3, "float8_e4m3"),
             ("V7", "V7"),
             (np.void, "V"),
+            # numpy reads any class as that of objects.
+            (np.dtypes.Float32DType, "Float32DType"),
+            (list, "list"),
             ("no such type", "no such type"),
             # numpy parses these as Python.
             ("0)", "0\\)"),
@@ -222,6 +225,11 @@ class TestPacking:
     def test_wrong_byte_count_raises(self, size):
         with pytest.raises(ShapeError, match=f"2 bytes packed, not {size}"):
             unpack(np.zeros(size, np.uint8), ElementType.INT4, (3,))
+
+    @pytest.mark.parametrize("shape", [(0, 2**40, 2**40), (1,) * 70])
+    def test_unpack_to_a_shape_that_numpy_has_not_raises(self, shape):
+        with pytest.raises(ShapeError, match="numpy has no such array"):
+            unpack(np.zeros(nbytes(ElementType.INT4, shape), np.uint8), "int4", shape)
 
     def test_unpack_of_another_type_raises(self):
         for wrong in (np.zeros(2, np.int8), b"ab", np.uint8(3), [1, 2]):

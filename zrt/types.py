@@ -177,6 +177,9 @@ def _of_unusual(dtype_like: Any) -> ElementType:
             dtype = np.dtype(dtype_like)
         except _NO_DTYPE as error:
             raise DTypeError(f"{shown(dtype_like)} is not a dtype: {error}") from error
+    if dtype.kind == "O" and isinstance(dtype_like, type) and dtype_like is not object:
+        # numpy reads any class as that of objects.
+        raise DTypeError(f"{shown(dtype_like)} is not a dtype")
     if dtype.kind in "OSTU":
         return ElementType.STRING
     native = dtype.newbyteorder("=")
@@ -277,7 +280,7 @@ def unpack(packed: npt.NDArray[np.uint8], element_type: object, shape: Iterable[
     """The elements in the bytes `packed`, as a fresh ml_dtypes array of the logical `shape`.
 
     Raises `DTypeError` if `packed` is not `uint8` or `element_type` is not packed, and `ShapeError` if the number of
-    bytes does not match `shape`.
+    bytes does not match `shape` or numpy has no array of that shape.
     """
     element_type = _packed_type(element_type)
     _require(packed, np.dtype(np.uint8), f"unpack of {element_type.name}")
@@ -287,7 +290,10 @@ def unpack(packed: npt.NDArray[np.uint8], element_type: object, shape: Iterable[
         raise ShapeError(f"{element_type.name} of shape {dims} is {wanted} bytes packed, not {packed.size}")
     bits = element_type.bits
     elements = (packed.reshape(-1, 1) >> np.arange(0, 8, bits, dtype=np.uint8)) & np.uint8(2**bits - 1)
-    return elements.reshape(-1)[: math.prod(dims)].view(element_type.dtype).reshape(dims)
+    try:
+        return elements.reshape(-1)[: math.prod(dims)].view(element_type.dtype).reshape(dims)
+    except ValueError as error:
+        raise ShapeError(f"shape {list(dims)}: numpy has no such array: {error}") from error
 
 
 def _packed_type(dtype_like: object) -> ElementType:

@@ -220,6 +220,19 @@ class TestOptionalInitializers:
 
 
 class TestMistakes:
+    @pytest.mark.parametrize("optional", [[], ["words"]])
+    def test_weight_of_strings_is_refused(self, optional):
+        words = numpy_helper.from_array(np.array(["a", "b"], object), "words")
+        kinds = {"x": TensorProto.INT64, "y": TensorProto.STRING}
+        infos = [helper.make_tensor_value_info(name, kind, [1]) for name, kind in kinds.items()]
+        node = helper.make_node("Gather", ["words", "x"], ["y"])
+        graph = helper.make_graph([node], "test", infos[:1], infos[1:], initializer=[words])
+        model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+        assert zrt.list_initializers(model) == ()
+        mine = options(initializers={"words": Value.from_strings(["c", "d"])}, optional_initializers=optional)
+        with pytest.raises(UnsupportedError, match=r"^initializer 'words' is not of numbers"):
+            Session(model, mine)
+
     def test_value_that_is_no_tensor_of_numbers_raises(self):
         for weight, error, kind in (
             (Value.from_strings(["a", "b"]), DTypeError, "string"),

@@ -177,6 +177,12 @@ class TestWriting:
         result = session.run([X], options=RunOptions(adapters=[adapter]))[0]
         np.testing.assert_allclose(result, X + X @ A @ B, rtol=1e-6)
 
+    def test_subclass_with_another_shape_is_written_as_its_memory_is(self, tmp_path):
+        class Other(np.ndarray):
+            shape = property(lambda self: (1,))
+
+        assert made(tmp_path, a=A.view(Other), b=B).parameters[0].shape == A.shape
+
 
 class TestRuns:
     @pytest.mark.parametrize("threads", [1, 2])

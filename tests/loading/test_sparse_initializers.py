@@ -112,7 +112,7 @@ def test_a_sparse_weight_of_scipy_takes_its_place():
     ids=["coo", "coo-pairs", "coo-empty", "coo-3d", "csr", "blocks", "blocks-empty"],
 )
 def test_each_format_becomes_dense(tensor, dense):
-    assert sparse.to_dense(tensor, "it").tolist() == dense
+    assert sparse.to_dense(tensor, np.shape(dense), "it").tolist() == dense
 
 
 def twice(values):
@@ -130,16 +130,16 @@ def twice(values):
 def test_values_of_one_place_add_up(dtype, number):
     """As in SciPy and in a product; the last one counted here before."""
     tensor = twice(np.array([1, 2, 5], dtype))[number]
-    assert sparse.to_dense(tensor, "it").tolist() == [[3, 0], [0, 5]]
+    assert sparse.to_dense(tensor, (2, 2), "it").tolist() == [[3, 0], [0, 5]]
 
 
 @pytest.mark.parametrize("number", range(4), ids=["coo", "coo-pairs", "csr", "blocks"])
 def test_flags_of_one_place_are_joined_and_texts_refused(number):
     tensor = twice(np.array([True, False, True]))[number]
-    assert sparse.to_dense(tensor, "it").tolist() == [[True, False], [False, True]]
+    assert sparse.to_dense(tensor, (2, 2), "it").tolist() == [[True, False], [False, True]]
     texts = twice(np.array(["a", "b", "c"], object))[number]
     with pytest.raises(ArgumentError, match="it: two texts have the same place"):
-        sparse.to_dense(texts, "it")
+        sparse.to_dense(texts, (2, 2), "it")
 
 
 def test_scipy_has_the_same_sums():
@@ -163,6 +163,12 @@ def test_scipy_has_the_same_sums():
 def test_a_wrong_weight_is_refused(weight, error, message):
     with pytest.raises(error, match=message):
         with_weight(weight)
+
+
+@pytest.mark.parametrize("shape", [(2**31, 2**31), (2**22, 2**20), (1,) * 70], ids=["bytes", "memory", "rank"])
+def test_a_wrong_shape_is_refused_before_memory_is_taken(shape):
+    with pytest.raises(ShapeError, match=r"^initializer 'w': expected shape \[2, 3\], got \["):
+        with_weight(zrt.SparseTensor("coo", shape, np.ones(1, np.float32), [0]))
 
 
 def test_a_negative_shape_is_not_a_model():

@@ -106,6 +106,13 @@ class TestMemoryInfo:
         assert plain.same(CPU)
         assert not aligned.same(plain)
 
+    def test_kinds_may_be_names_and_nothing_else(self):
+        assert MemoryInfo("Cpu", 0, "arena", device_type="cpu") == MemoryInfo("Cpu", 0, AllocatorType.ARENA)
+        for field in ("allocator_type", "mem_type", "device_type", "device_mem_type"):
+            for wrong in ("swap", 99, None):
+                with pytest.raises(ArgumentError, match=f"MemoryInfo.{field}: {wrong!r} is none of"):
+                    MemoryInfo("Cpu", **{field: wrong})
+
     def test_is_frozen_hashable_and_picklable(self):
         assert pickle.loads(pickle.dumps(MemoryInfo.cuda(1))) == MemoryInfo.cuda(1)
         assert len({MemoryInfo.cuda(), MemoryInfo("Cuda", 0, device_type=DeviceType.GPU), CPU}) == 2

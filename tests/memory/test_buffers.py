@@ -138,11 +138,28 @@ class TestPolicy:
         assert BufferPolicy.parse(text) == policy
 
     @pytest.mark.parametrize(
-        "text", ["", "fast", "alignment", "alignment=", "alignment=x", "prefault=1", "auto,lock", "alignment=3"]
+        "text",
+        [
+            "",
+            "fast",
+            "alignment",
+            "alignment=",
+            "alignment=x",
+            "prefault=1",
+            "auto,lock",
+            "alignment=3",
+            "alignment=" + "9" * 5000,
+        ],
+        ids=lambda text: text[:20],
     )
     def test_parse_of_invalid_text_raises(self, text):
         with pytest.raises(ArgumentError):
             BufferPolicy.parse(text)
+
+    @pytest.mark.parametrize("option", ["hugepage", "prefault", "lock", "auto"])
+    def test_option_that_is_no_bool_raises(self, option):
+        with pytest.raises(DTypeError, match=f"{option}: expected True or False, got str 'no'"):
+            BufferPolicy(**{option: "no"})
 
 
 class TestMemory:

@@ -254,6 +254,7 @@ class TestMaps:
             ({"a": 2**63}, (None, "int64"), ArgumentError, "map, values"),
             ({"a": 1e300}, (None, "float32"), ArgumentError, r"map, values: 1e\+300 is too large for float32"),
             ({"a": np.inf, "b": -4e38}, (None, "float32"), ArgumentError, r"map, values: -4e\+38"),
+            ({"a": np.longdouble("1e400")}, (None, "float64"), ArgumentError, r"map, values: .*1e\+400.* is too large"),
             ({"a": None}, (None, None), Exception, "map, values"),
             ({"a": 1}, ("float32", None), UnsupportedError, "map, keys: .* no map of float32"),
             ({"a": 1, b"a": 2}, (None, None), ArgumentError, "map, keys: 'a' occurs twice"),

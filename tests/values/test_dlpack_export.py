@@ -41,6 +41,11 @@ class TestCapsule:
         capsule = zrt.Value.from_array(np.zeros((0, 2))).__dlpack__()
         assert read(capsule).tensor.data is None
 
+    def test_empty_tensor_with_other_sizes_too_large_for_strides(self) -> None:
+        value = zrt.Value.allocate((0, 2**62, 2**62), "float32")
+        assert read(value.__dlpack__()).tensor.strides[:3] == [2**63 - 1, 2**62, 1]
+        assert zrt.from_dlpack(value).shape == value.shape
+
     @pytest.mark.parametrize(
         ("asked", "error", "words"),
         [

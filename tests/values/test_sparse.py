@@ -266,6 +266,11 @@ class TestRefused:
             with pytest.raises(error, match=f"weights: .*{message}"):
                 zrt.Value.from_sparse(tensor, copy, "weights")
 
+    def test_wrong_string_names_the_tensor_once(self):
+        for text, reason in (("\ud800", "is no UTF-8"), ("a\0b", "has a NUL")):
+            with pytest.raises(ArgumentError, match=f"^weights: values: string 0, .*{reason}"):
+                zrt.Value.from_sparse(SparseTensor("coo", (4,), np.array([text], object), [0]), subject="weights")
+
     def test_errors_of_a_run_name_the_input(self, matmul):
         other = np.ones((2, 1), np.float32)
         for feed, error, message in (
@@ -299,8 +304,10 @@ class TestRefused:
             zrt.Value.from_sparse(blocks)
 
     def test_tensors_that_scipy_cannot_represent(self):
-        with pytest.raises(UnsupportedError, match="SciPy has no such"):
-            SparseTensor("coo", (4, 1), np.array(["a", "b"], object), [0, 1]).scipy()
+        texts = np.array(["a", "b"], object)
+        for tensor in (SparseTensor("coo", (4, 1), texts, [0, 1]), SparseTensor("csr", (1, 2), texts, [0, 1], [0, 2])):
+            with pytest.raises(UnsupportedError, match="SciPy has no sparse arrays of strings"):
+                tensor.scipy()
 
 
 def test_sparse_tensors_work_without_scipy(script):

@@ -36,6 +36,13 @@ def session(load) -> zrt.Session:
     return load("(string[] x) => (string[] y, string[] x) { y = Identity(x) }")
 
 
+def test_shape_that_numpy_has_not_raises():
+    value = zrt.Value.from_strings([], (0, 2**40, 2**40))
+    assert value.strings() == []
+    with pytest.raises(ShapeError, match="numpy has no such array"):
+        value.numpy()
+
+
 class TestRoundTrip:
     @given(array=texts())
     def test_through_a_model(self, session, array):

@@ -79,8 +79,9 @@ def supplied(
             if weights or files:
                 raise
             # ORT reads its own format, and says itself what is wrong with a model. It trusts the model's folder alone.
-        for name in optional - infos.keys():
-            weights.pop(name, None)
+        for name in optional & weights.keys() - infos.keys():
+            if model is None or name not in model.names():
+                del weights[name]
         if trusted:
             folder = settings.config_entries().get(EXTERNAL_DATA_DIR)
             with WeightFiles(source, folder, trusted) as outside:
@@ -88,7 +89,7 @@ def supplied(
         if model is None or not (weights or files):
             yield source, ()
             return
-        lent, written = _check(weights, infos)
+        lent, written = _check(weights, infos, model)
         with _in_memory(files, infos, weights, settings) as pins:
             handles = [*pins, *_lend(lent, model.names_below() if lent else set(), settings)]
             if not written:
@@ -128,7 +129,7 @@ def _some(names: Collection[str]) -> str:
 
 
 def _check(
-    weights: Mapping[str, Any], infos: Mapping[str, Initializer]
+    weights: Mapping[str, Any], infos: Mapping[str, Initializer], model: initializers.ModelFile
 ) -> tuple[dict[str, Value], dict[str, bytes | None]]:
     """The large weights to lend to ORT; and the bytes to write into the model, or None to take a weight out of it."""
     lent: dict[str, Value] = {}
@@ -137,9 +138,11 @@ def _check(
         subject = f"initializer {name!r}"
         info = infos.get(name)
         if info is None:
+            if name in model.names():
+                raise UnsupportedError(f"{subject} is not of numbers, and only weights of numbers can be replaced")
             raise UnknownNameError(f"initializers: the model has no weight {name!r}; it has {_some(infos)}")
         if isinstance(weight, sparse.SparseTensor) or sparse.is_scipy(weight):
-            weight = sparse.to_dense(weight, subject)
+            weight = sparse.to_dense(weight, info.shape, subject)
         value = as_value(weight, subject)
         if not value.is_tensor or not value.memory.is_host:
             where = f"lies on {value.memory.name}" if value.is_tensor else f"is a {value.kind.name.lower()}"

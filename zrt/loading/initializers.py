@@ -179,7 +179,7 @@ class ModelFile:
         return versions
 
     def tensors(self) -> Iterator[tuple[Initializer, Field]]:
-        """The main graph's initializers and their messages, without those of types that ONNX Runtime does not have."""
+        """The main graph's initializers and their messages, without strings and types that ORT does not have."""
         inputs: set[str] = set()
         weights: list[Field] = []
         for graph in self.graphs():
@@ -194,8 +194,13 @@ class ModelFile:
             if info is not None:
                 yield info, field
 
+    def names(self) -> set[str]:
+        """The names of the main graph's dense weights, also of those that `tensors` leaves out."""
+        weights = (weight for graph in self.graphs() for weight in self.messages(graph, Graph.INITIALIZER))
+        return {name for weight in weights for name in self.texts(weight, Tensor.NAME)}
+
     def initializer(self, tensor: Field, inputs: Collection[str] = ()) -> Initializer | None:
-        """A weight as its message describes it; None for a type that ONNX Runtime does not have."""
+        """A weight as its message describes it; None for strings and a type that ONNX Runtime does not have."""
         name = ""
         code = 0
         dims: list[int] = []
@@ -354,8 +359,9 @@ def opened(source: model_source.Source) -> Iterator[ModelFile]:
 def list_initializers(model: model_source.Model) -> tuple[Initializer, ...]:
     """The weights of a model's main graph: names, types, shapes, and the places of their bytes, which are not read.
 
-    They give the arguments for `zrt.MappedFile` and the names for `SessionOptions.initializers`. Raises `ModelError`
-    where the bytes are not a model, `UnsupportedError` for a model in ONNX Runtime's own format.
+    They give the arguments for `zrt.MappedFile` and the names for `SessionOptions.initializers`. Weights of strings are
+    left out. Raises `ModelError` where the bytes are not a model, `UnsupportedError` for a model in ONNX Runtime's own
+    format.
     """
     with model_source.Source(model) as source, opened(source) as file:
         return tuple(info for info, _ in file.tensors())

@@ -183,7 +183,8 @@ def _parameter(name: Any, array: Any) -> tuple[bytes, tuple[int, ...], ElementTy
     word = text(name, "parameters")
     if not isinstance(array, np.ndarray):
         raise wrong_type(subject, "a numpy array", array)
-    kind = arrays.element_type_of(arrays.plain(array, subject), subject)
+    array = arrays.plain(array, subject)
+    kind = arrays.element_type_of(array, subject)
     if not kind.bits or kind.packed or kind.refused or kind > ElementType.FLOAT8E5M2FNUZ:
         raise UnsupportedError(f"{subject}: an adapter cannot hold {kind.name}")
     if not array.ndim:

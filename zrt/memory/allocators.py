@@ -66,6 +66,16 @@ class MemoryInfo:
     alignment: int = field(default=0, compare=False)
     """The alignment of addresses in bytes; 0 for ORT's default. ORT does not report it for its own allocations."""
 
+    def __post_init__(self) -> None:
+        kinds = {
+            "allocator_type": AllocatorType,
+            "mem_type": MemType,
+            "device_type": DeviceType,
+            "device_mem_type": DeviceMemType,
+        }
+        for name, kind in kinds.items():
+            object.__setattr__(self, name, choose(kind, getattr(self, name), f"MemoryInfo.{name}"))
+
     @classmethod
     def cpu(cls) -> MemoryInfo:
         """The host's memory."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from zrt._common.arguments import require_type
+from zrt._common.arguments import boolean, require_type
 from zrt._common.public import public
 from zrt._native import lib
 from zrt._native.cdata import address_of
@@ -36,7 +36,8 @@ class BufferPolicy:
     `alignment` is in bytes, a power of two from 64 to 1 GiB. `hugepage` asks for huge pages (``MADV_HUGEPAGE``, a
     hint that the kernel may ignore). `prefault` touches every page before the first use. `lock` keeps the pages in
     RAM (``mlock``); if the system refuses, making the buffer raises `LockError`. `auto` must be given alone and
-    chooses the others by size, see `resolve`. Raises `ArgumentError` for an invalid alignment.
+    chooses the others by size, see `resolve`. Raises `ArgumentError` for an invalid alignment, `DTypeError` for
+    another option that is not True or False.
     """
 
     alignment: int = SMALLEST_ALIGNMENT
@@ -65,8 +66,10 @@ class BufferPolicy:
             raise ArgumentError(
                 f"alignment {alignment!r}: expected a power of two from {SMALLEST_ALIGNMENT} to {LARGEST_ALIGNMENT}"
             )
-        others = (alignment != SMALLEST_ALIGNMENT, self.hugepage, self.prefault, self.lock)
-        if self.auto and any(others):
+        hugepage, prefault, lock, auto = [
+            boolean(getattr(self, name), name) for name in ("hugepage", "prefault", "lock", "auto")
+        ]
+        if auto and (alignment != SMALLEST_ALIGNMENT or hugepage or prefault or lock):
             raise ArgumentError("auto chooses alignment, hugepage, prefault and lock: give it alone")
 
     def resolve(self, nbytes: int) -> BufferPolicy:
@@ -96,7 +99,8 @@ class BufferPolicy:
         settings: dict[str, Any] = {}
         for setting in word.split(","):
             key, sign, value = setting.strip().partition("=")
-            if key == "alignment" and value.strip().isdecimal():
+            # Python reads no number of thousands of digits.
+            if key == "alignment" and value.strip().isdecimal() and len(value) < 20:
                 settings[key] = int(value)
             elif key in ("hugepage", "prefault", "lock") and not sign:
                 settings[key] = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -76,7 +75,8 @@ def _column(items: list[Any], wanted: Any, allowed: Sequence[ElementType], subje
         raise ArgumentError(f"{subject}: {error}") from None
     if array.dtype.kind == "f":
         for item in np.flatnonzero(np.isinf(array)):
-            if not math.isinf(items[item]):
+            # A long double may be larger than any float, and equals no infinity then.
+            if items[item] != float(array[item]):
                 raise ArgumentError(f"{subject}: {shown(items[item])} is too large for {type_name(element_type)}")
     return Value.from_array(array, subject)
 

@@ -99,7 +99,8 @@ def export(value: Value, stream: Any, max_version: Any, dl_device: Any, copy: An
     shape = source.shape
     strides = [1] * len(shape)
     for axis in range(len(shape) - 1, 0, -1):
-        strides[axis - 1] = strides[axis] * max(shape[axis], 1)
+        # Only the strides of an empty tensor can be too large for C, and nobody uses them.
+        strides[axis - 1] = min(strides[axis] * max(shape[axis], 1), 2**63 - 1)
     tensor, dims, steps = ffi.new("zrt_dl_tensor *"), new_array("int64_t", shape), new_array("int64_t", strides)
     tensor.data = pointer_to(source.address) if source.nbytes else NULL
     tensor.device_type, tensor.device_id = device if source is value else wanted

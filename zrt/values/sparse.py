@@ -85,6 +85,8 @@ class SparseTensor:
         tensor = checked(self, "sparse tensor")
         if len(tensor.shape) != 2:
             raise UnsupportedError(f"SciPy's sparse arrays are matrices, and this has the shape {tensor.shape}")
+        if arrays.element_type_of(tensor.values, "values") is ElementType.STRING:
+            raise UnsupportedError("SciPy has no sparse arrays of strings")
         values, indices = tensor.values, tensor.indices
         try:
             if tensor.format is SparseFormat.COO:
@@ -219,9 +221,12 @@ def _checked_blocks(tensor: SparseTensor, shape: tuple[int, ...], values: Array,
     return SparseTensor(form, shape, values, indices)
 
 
-def to_dense(matrix: Any, subject: str) -> Array:
-    """The array of a `SparseTensor` or of SciPy's; values of one place add up, as in SciPy."""
+def to_dense(matrix: Any, shape: tuple[int, ...], subject: str) -> Array:
+    """The array of a `SparseTensor` or of SciPy's of this shape; values of one place add up, as in SciPy."""
     tensor = checked(SparseTensor.from_scipy(matrix) if is_scipy(matrix) else matrix, subject)
+    # Before memory is taken for it.
+    if tensor.shape != shape:
+        raise ShapeError(f"{subject}: expected shape {list(shape)}, got {list(tensor.shape)}")
     values, places = tensor.values, _places(tensor)
     dense = np.zeros(tensor.shape, values.dtype)
     flat = dense.reshape(-1)
@@ -268,7 +273,7 @@ def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
     element_type = arrays.element_type_of(tensor.values, subject)
     with status.named(subject):
         if copy or element_type is ElementType.STRING:
-            return _filled(tensor, element_type, subject), True
+            return _filled(tensor, element_type), True
         return _borrowed(tensor, element_type, matrix.values), bool(tensor.values.flags.writeable)
 
 
@@ -310,14 +315,13 @@ def _borrowed(tensor: SparseTensor, element_type: ElementType, owner: Any) -> Ha
     return handle
 
 
-def _filled(tensor: SparseTensor, element_type: ElementType, subject: str) -> Handle:
+def _filled(tensor: SparseTensor, element_type: ElementType) -> Handle:
     """A value in memory that ORT owns."""
     table = api()
     where = CPU.handle()
     handle = new_tensor(table.CreateSparseTensorAsOrtValue, (default_allocator(),), tensor.shape, element_type)
     if element_type is ElementType.STRING:
-        named = f"{subject}: values"
-        encoded = strings.encode(strings.array_of(tensor.values, named), named)
+        encoded = strings.encode(strings.array_of(tensor.values, "values"), "values")
         for index, text in enumerate(encoded):
             if b"\0" in text:
                 raise ArgumentError(

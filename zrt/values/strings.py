@@ -83,9 +83,13 @@ def size(handle: Handle) -> int:
 def read(handle: Handle, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """The strings of a tensor, dense or sparse, as a new array of objects.
 
-    A model may output bytes that are no UTF-8: they become surrogate escapes.
+    A model may output bytes that are no UTF-8: they become surrogate escapes. Raises `ShapeError` where numpy has no
+    such array.
     """
-    texts = np.empty(shape, object)
+    try:
+        texts = np.empty(shape, object)
+    except ValueError as error:
+        raise ShapeError(f"shape {list(shape)}: numpy has no such array: {error}") from error
     code = lib.zrt_text_read(api(), handle.pointer, id(texts))
     if code == status.NO_TEXT:
         raise AllocationError("no memory for the strings of a tensor")
