@@ -1,4 +1,4 @@
-"""Forks: sessions refuse to run in a child of the process that made them."""
+"""The function tables through which sessions run: with a budget, with a recorder, and refusing after a fork."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from zrt.errors import AllocationError
 class RunTable:
     """A copy of ORT's function table, through which the sessions of one process run.
 
-    In a forked child its run functions refuse to run. So no run has to check whether its session is the parent's.
+    Its runs keep to the budget of CPUs, if there is one. In a forked child its run functions refuse to run. So no run
+    has to check whether its session is the parent's.
     """
 
     __slots__ = ("lost", "pointer")
@@ -29,14 +30,8 @@ class RunTable:
         self.pointer = lib.zrt_forks_table(api())
         if not self.pointer:
             raise AllocationError("no memory for the table of a session's functions")
+        lib.zrt_budget_install(self.pointer)
         self.lost = False
-
-    @classmethod
-    def of_sessions(cls) -> RunTable:
-        """A table through which runs keep to the budget of CPUs, if there is one."""
-        table = cls()
-        lib.zrt_budget_install(table.pointer)
-        return table
 
 
 # C code has their addresses: they live to the end of the process.
@@ -49,14 +44,14 @@ def _table() -> RunTable:
     """The table of the sessions that this process makes."""
     if not _tables:
         # Two threads may both get here: their tables are equally good.
-        _tables.append(RunTable.of_sessions())
+        _tables.append(RunTable())
     return _tables[0]
 
 
 def _recording_table() -> RunTable:
     """The table of those whose runs are recorded (record.h)."""
     if not _recording:
-        table = RunTable.of_sessions()
+        table = RunTable()
         lib.zrt_record_install(table.pointer)
         _recording.append(table)
     return _recording[0]
@@ -64,8 +59,8 @@ def _recording_table() -> RunTable:
 
 @cache
 def _table_of_children() -> RunTable:
-    """The table that no fork changes."""
-    return RunTable.of_sessions()
+    """The table of sessions that forked children may run too: no fork changes it."""
+    return RunTable()
 
 
 class SessionHandle(Handle):

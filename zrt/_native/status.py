@@ -35,6 +35,7 @@ _ERRORS: dict[Any, tuple[type[Error], str]] = {
     NO_MEMORY: (AllocationError, "no memory for the result of a run"),
     INCOMPLETE: (ArgumentError, "an input or every output is not bound"),
     TIMEOUT: (TimeoutError, "the run has not ended within its timeout"),
+    # Python's handler of SIGINT raises `KeyboardInterrupt` first; a program's own may not raise.
     INTERRUPTED: (TerminatedError, "an interrupt (SIGINT) ended the run"),
     FORKED: (
         ForkedError,

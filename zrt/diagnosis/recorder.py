@@ -33,8 +33,6 @@ logger: logging.Logger = logging.getLogger("zrt.record")
 MOST_RUNS: Final = 1_000_000
 # A capsule has so many runs before its own.
 BEFORE: Final = 20
-# Smaller numbers in the place of a status are codes of zrt's own.
-CODES: Final = 4096
 NS: Final = 1e9
 
 # The capsules of recorders that write them, by the keys that C has.
@@ -173,7 +171,9 @@ def _note(capsules: Capsules, noted: Any) -> None:
     if noted.status:
         address = int(ffi.cast("uintptr_t", noted.status))
         ended = "the run was ended from outside"
-        message = status.string(noted.recorder.api.GetErrorMessage(noted.status)) if address >= CODES else ended
+        # Smaller numbers are codes of zrt's own.
+        is_status = address > lib.ZRT_LAST
+        message = status.string(noted.recorder.api.GetErrorMessage(noted.status)) if is_status else ended
         error = callback_errors.without_marks(message)
     if error is not None:
         reason = "it failed"

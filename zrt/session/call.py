@@ -43,7 +43,7 @@ class Call:
 
     __slots__ = ("_allocated", "_distrusted", "address", "handle", "has_text", "key", "outputs", "session", "wanted")
 
-    # Whether the builtins find it by the feeds of a run of arrays.
+    # Whether `run_feeds` and `find_call` may choose it: a `ValueCall` is found by its key alone.
     _by_feeds = True
 
     address: int
@@ -90,7 +90,7 @@ class Call:
             call.input_bytes = sum(row.bytes for row in call.inputs[0 : len(inputs)])
         self.key: Any = key
         self.handle: Handle = block
-        self.address = address_of(block.reference)
+        self.address = block.address
         self.has_text = any(is_text(info) for info, _ in inputs)
         self.session: SessionHandle = owners.session
         self.outputs: tuple[Wanted, ...] = tuple(outputs)
@@ -109,17 +109,17 @@ class Call:
         self.handle.pointer.allocated = block.pointer
 
     def run(
-        self, inputs: Any, feeds: Sequence[Handle] | None = None, options: RunOptions | None = None, end: int = 0
+        self, inputs: Any, handles: Sequence[Handle] | None = None, options: RunOptions | None = None, end: int = 0
     ) -> list[Result]:
         """One run, or two if the model declares outputs wrongly.
 
-        `inputs` are the arrays by name, of the types and shapes of this call; with `feeds` a C array of ``OrtValue *``,
-        which these own. `end` is that of `deadlines.end_of`.
+        `inputs` are the arrays by name, of the types and shapes of this call; with `handles` a C array of
+        ``OrtValue *``, which these own. `end` is that of `deadlines.end_of`.
         """
         limit = limits(options, end, self.session)
         calls, run_options = (self.address, self), address_of(limit.options)
         while True:
-            if feeds is None:
+            if handles is None:
                 answer = run_feeds(calls, inputs, self.wanted, run_options, end)
             else:
                 answer = run_values(calls, address_of(inputs), run_options, end)
@@ -128,10 +128,10 @@ class Call:
             if answer is None:
                 raise ArgumentError("feeds: an array changed its type or shape, or there is no memory for a copy")
             code, results, _ = answer
-            if self.settle(code, results, feeds or ()):
+            if self.settle(code, results, handles or ()):
                 return results
 
-    def settle(self, code: int, results: list[Result], feeds: Sequence[Handle] = ()) -> bool:
+    def settle(self, code: int, results: list[Result], handles: Sequence[Handle] = ()) -> bool:
         """Completes the results of a run that returned `code` and returns True, or raises the run's error.
 
         Returns False where the run must be made again, because the model declares outputs wrongly: ORT allocates these
@@ -139,7 +139,7 @@ class Call:
         are not filled, and Nones.
         """
         if code == status.VALUES:
-            self.put_objects(results, feeds)
+            self.put_objects(results, handles)
             return True
         if code == status.NO_MEMORY and len(results) < len(self.outputs):
             output = self.outputs[len(results)]
@@ -156,9 +156,9 @@ class Call:
         self._allocate(self.outputs)
         return False
 
-    def put_objects(self, results: list[Result], feeds: Sequence[Handle]) -> None:
+    def put_objects(self, results: list[Result], handles: Sequence[Handle]) -> None:
         """Replaces each value among the results by Python's object for it."""
-        put_objects(results, self.outputs, self.session, feeds)
+        put_objects(results, self.outputs, self.session, handles)
 
 
 class Limits(NamedTuple):

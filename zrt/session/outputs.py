@@ -132,13 +132,13 @@ def take_value(
     return value
 
 
-def put_objects(results: list[Any], outputs: Sequence[Wanted], session: Handle, feeds: Sequence[Handle]) -> None:
-    """Replaces each `OwnedMemory` among the results by the object for its value; `feeds` own the fed values."""
+def put_objects(results: list[Any], outputs: Sequence[Wanted], session: Handle, handles: Sequence[Handle]) -> None:
+    """Replaces each `OwnedMemory` among the results by the object for its value; `handles` own the fed values."""
     for index, output in enumerate(outputs):
         if type(results[index]) is OwnedMemory:
             shared = output.passes_through
             # A sequence may share the tensors of a sequence that was fed.
-            value = take_value(results[index], session, feeds if shared or output.dtype is None else ())
+            value = take_value(results[index], session, handles if shared or output.dtype is None else ())
             results[index] = _object(value, shared)
 
 

@@ -40,15 +40,15 @@ class PreparedRun(Owner, guarded=False):
         prepared_run.output_names = ()
         return prepared_run
 
-    def __init__(self, call: Call, inputs: Any, feeds: Sequence[Handle]) -> None:
-        """`inputs` is a C array of ``OrtValue *``, which `feeds` own."""
+    def __init__(self, call: Call, inputs: Any, handles: Sequence[Handle]) -> None:
+        """`inputs` is a C array of ``OrtValue *``, which `handles` own."""
         if not isinstance(call, Call):
             raise DTypeError("a PreparedRun is made by Session.prepare")
         self._handle = call.handle
         self.output_names = tuple(output.info.name for output in call.outputs)
         # One attribute for all: `close` in one thread must not leave a part of them to a run in another. The builtin
         # `run` reads it too.
-        self._prepared = call.address, call, address_of(inputs), inputs, feeds
+        self._prepared = call.address, call, address_of(inputs), inputs, handles
 
     def run(self, options: RunOptions | None = None, timeout: float | None = None) -> list[Result]:
         """One inference over the feeds as they are now; returns a fresh array for each output.
@@ -57,15 +57,15 @@ class PreparedRun(Owner, guarded=False):
         """
         if self._prepared is None:
             raise ClosedError("this PreparedRun is closed")
-        _, call, _, inputs, feeds = self._prepared
-        return call.run(inputs, feeds, options, end_of(timeout))
+        _, call, _, inputs, handles = self._prepared
+        return call.run(inputs, handles, options, end_of(timeout))
 
     @staticmethod
     def _complete(answer: tuple[int, list[Result], Call], prepared: Prepared) -> list[Result]:
         """The results of a run for which the builtin needs Python's help (call.h)."""
         code, results, call = answer
-        *_, inputs, feeds = prepared
-        return results if call.settle(code, results, feeds) else call.run(inputs, feeds)
+        *_, inputs, handles = prepared
+        return results if call.settle(code, results, handles) else call.run(inputs, handles)
 
     def run_named(self, options: RunOptions | None = None, timeout: float | None = None) -> dict[str, Result]:
         """As `run`, with the outputs by name."""

@@ -278,6 +278,7 @@ class Session(Owner):
             code, results, call = answer
             if call.settle(code, results):
                 return results
+        # No call fits these feeds, or ORT has to allocate more of the outputs: see `Call.settle`.
         self._check_replay(options)
         return Call.run(*self._checked(feeds, outputs), options, end)
 
@@ -372,6 +373,7 @@ class Session(Owner):
             self._check_replay(options)
             RunOptions.opened(options, session)
         call = find_call(self._calls, feeds, outputs)
+        # Strings are copied now, so that wrong ones raise here.
         if call is None or call.has_text:
             return partial(Call.run, *self._checked(feeds, outputs))
         # A copy, since the caller may put other arrays into the dict or the list.

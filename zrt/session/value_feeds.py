@@ -130,14 +130,14 @@ class ValueCall(Call):
         )
         self._fed = fed
 
-    def put_objects(self, results: list[Any], feeds: Sequence[Handle]) -> None:
+    def put_objects(self, results: list[Any], handles: Sequence[Handle]) -> None:
         """Puts a `Value` for each output into the results, None for an absent optional."""
         for index, output in enumerate(self.outputs):
             if results[index] is not None:
                 passed = output.info.name in self._fed
-                value = take_value(results[index], self.session, feeds if passed else (), writeable=not passed)
+                value = take_value(results[index], self.session, handles if passed else (), writeable=not passed)
                 if not passed and value.kind not in _APART:
-                    value._handle = value._open().holding(*feeds)
+                    value._handle = value._open().holding(*handles)
                 results[index] = value
 
 

@@ -8,7 +8,7 @@ typedef struct zrt_output {
     /* Its element type, and numpy's dtype for that; NULL where Python makes the object. */
     ONNXTensorElementDataType type;
     void *dtype;
-    /* Whether it may lie in the memory of a feed, so that Python gets a copy. */
+    /* Whether Python gets a copy: it may lie in the memory of a feed, or in an arena that returns unused memory. */
     int shared;
 } zrt_output;
 

@@ -318,7 +318,8 @@ static OrtStatus *take_turn(run *self) {
         return (OrtStatus *)code;
     if (self->computed)
         return self->status;
-    /* Its options may have been reset since they ended it: so ONNX Runtime, which would compute it, does not see it. */
+    /* Its options may have been reset since they ended it: so ONNX Runtime, which would compute it, does not see it.
+       Python and watch.c know an ended run by "terminate flag" (ort_messages.py). */
     if (self->granted == 0)
         return api->CreateStatus(ORT_FAIL, "the run ended while it waited for a CPU: its terminate flag was set");
     unsigned begun = generation;

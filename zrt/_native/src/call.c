@@ -86,7 +86,7 @@ static uintptr_t run_session(const zrt_call *call, OrtValue *const *inputs, OrtV
     return limits->end ? zrt_watch_end(&watch, code) : code;
 }
 
-/* Runs over values, and puts the results into an empty list. */
+/* Runs over values, and puts the results into an empty list. The GIL is free while ONNX Runtime computes. */
 static uintptr_t run(const zrt_call *call, OrtValue *const *inputs, const limits *limits, PyObject *results) {
     const zrt_allocated *allocated = __atomic_load_n(&call->allocated, __ATOMIC_ACQUIRE);
     OrtValue *stack[ON_STACK], **outputs = take(stack, call->output_count, sizeof *stack);
@@ -111,8 +111,9 @@ typedef struct feed {
     PyObject *dtype;
 } feed;
 
-/* The caller's feeds in the order of the inputs of `reader`. `held` of them were read: reading stops at the first that
-   is missing or no array. */
+/* The caller's feeds, and those that were read so far, in the order of the inputs of the call `reader`. `held` of them
+   were read: reading stops at the first that is missing or no array. `arrays` is NULL for another kind of feeds than
+   feed_of reads, and without memory: no call is for these. */
 typedef struct reading {
     PyObject *feeds;
     size_t count;
@@ -262,6 +263,7 @@ static uintptr_t wrap_feeds(const zrt_call *call, feed *feeds, OrtValue **values
     return ZRT_OK;
 }
 
+/* Runs over the caller's arrays, which the call is for, and puts the results into an empty list. */
 static uintptr_t run_over(const zrt_call *call, feed *feeds, const limits *limits, PyObject *results) {
     OrtValue *stack[ON_STACK], **inputs = take(stack, call->input_count, sizeof *stack);
     if (inputs == NULL)
@@ -317,7 +319,7 @@ static Py_ssize_t place_of(PyObject *calls, reading *reading, PyObject *outputs)
     return -1;
 }
 
-/* find_call, and run_feeds where there are limits. */
+/* run_feeds under `limits`, which may set none; find_call if it is NULL. */
 static PyObject *find_and_run(PyObject *const *arguments, const limits *limits) {
     PyObject *calls = arguments[0], *answered = NULL;
     feed stack[ON_STACK];

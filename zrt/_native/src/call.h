@@ -11,8 +11,9 @@ typedef struct zrt_tensor {
     const int64_t *dims;
 } zrt_tensor;
 
-/* The constant part of all runs with the same names and shapes. */
+/* The constant part of all runs with the same names, types and shapes. */
 typedef struct zrt_call {
+    /* The session's copy of ONNX Runtime's table: its `Run` may be that of record.c, budget.c or forks.c. */
     const OrtApi *api;
     OrtSession *session;
     const OrtRunOptions *run_options;
@@ -51,9 +52,9 @@ typedef struct zrt_call {
 
    run_values(calls, values, options=0, end=0) runs the first call over the OrtValues at the address `values`.
 
-   The last and the first free the GIL during the run and return the list of results. Else they return None where
-   nothing ran, because no call is for such feeds; or a tuple of a code (code.h), the results so far and the call's
-   object. */
+   run_feeds and run_values free the GIL during the run and return the list of results, or a tuple of a code (code.h),
+   the results so far and the call's object. run_feeds returns None where nothing ran, because no call is for such feeds
+   or one of them cannot be copied. */
 int zrt_call_open(void *empty);
 
 /* run_values for a tuple that begins with the elements of `calls` and the argument `values`. */

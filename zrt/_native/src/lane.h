@@ -1,10 +1,12 @@
-/* The hot path: one call runs one bound inference. Nothing here allocates. */
+/* The hot path of lanes and bindings: one call runs one bound inference. Nothing here allocates. Further the busy flag
+   and the clock, which other files use too. */
 #pragma once
 
 struct zrt_carry;
 struct zrt_arena;
 
 typedef struct zrt_lane {
+    /* As in zrt_call (call.h). */
     const OrtApi *api;
     OrtSession *session;
     OrtIoBinding *binding;

@@ -67,7 +67,8 @@ typedef struct zrt_noted_run {
     uint64_t median;
 } zrt_noted_run;
 
-/* Lets runs by this copy of ONNX Runtime's table be recorded. All copies have the same functions. */
+/* Lets runs by this copy of ONNX Runtime's table be recorded. The functions that it replaces are kept once for all
+   copies, which have the same ones. */
 void zrt_record_install(OrtApi *table);
 
 /* Whether runs of the session are recorded. */

@@ -6,8 +6,8 @@
 typedef struct zrt_watch {
     /* On zrt_clock. */
     uint64_t end;
-    /* The run's own options, which no other run uses: ending this run must end no other. */
     const OrtApi *api;
+    /* Options that no other run uses: ending this run must end no other. And whether the watch made them. */
     OrtRunOptions *run_options;
     int own_options;
     /* Whether the deadline passed, and whether an interrupt came, before the run ended. */
