@@ -40,6 +40,12 @@ def test_names_give_the_terminal_no_commands(zrt, build, saved):
     assert all(each.isprintable() or each == "\n" for each in out)
 
 
+def test_names_in_complaints_give_the_terminal_no_commands(complaint, build, saved):
+    model = build("(float[4] x) => (float[4] y) { y = Abs(x) }")
+    model.graph.node[0].op_type = "Abs\x1b]0;title\x07"
+    assert "Abs?]0;title?" in complaint("inspect", saved(model.SerializeToString()), status=1)
+
+
 @pytest.fixture
 def annotated(build, saved):
     """A model with a weight that may be overridden, and everything an author can write."""

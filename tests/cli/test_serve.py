@@ -222,7 +222,7 @@ def test_request_that_outlasts_the_grace_gets_an_error(start, saved, workers):
         code, err = end(process, signal.SIGTERM)
         with pytest.raises(urllib.error.HTTPError) as caught:
             asked.result()
-    assert (caught.value.code, json.load(caught.value)) == (503, {"error": "the server is shutting down"})
+    assert (caught.value.code, json.load(caught.value)) == (503, {"error": "the server ended the request"})
     assert (code, "Traceback" in err) == (0, False)
 
 

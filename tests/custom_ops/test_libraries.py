@@ -1,6 +1,8 @@
 """Shared libraries of operators."""
 
+import ctypes
 import gc
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 
 import zrt
 from tests.custom_ops.support import X
-from tests.support.compiler import cut_library
+from tests.support import models
+from tests.support.compiler import cut_library, shared_library
 from zrt.errors import ArgumentError
 
 MODEL = onnx.parser.parse_model(
@@ -31,6 +34,16 @@ def test_library_serves_sessions_and_lanes(compiled: Callable[[str], Path]) -> N
         lane.inputs["x"][...] = 3
         lane.run()
         assert (lane.outputs["y"] == -3).all()
+
+
+def test_library_is_found_by_its_name_alone(tmp_path: Path) -> None:
+    # The system's loader also finds a library that is loaded already.
+    name, source = "libzrt_operators_by_name.so", "void *RegisterCustomOps(void *options, void *api) { return 0; }"
+    ctypes.CDLL(str(shared_library(tmp_path / "operators.so", source, f"-Wl,-soname,{name}")))
+    spec = zrt.SessionSpec(models.add(["n"]), zrt.SessionOptions(custom_op_libraries=[name]))
+    for load in (spec.load, pickle.loads(pickle.dumps(spec)).load):
+        with load() as session:
+            assert session.run({"x": X, "y": X})[0].tolist() == (2 * X).tolist()
 
 
 def test_libraries_in_options_as_json(compiled: Callable[[str], Path]) -> None:

@@ -75,6 +75,37 @@ def test_an_error_of_the_model_s_names_the_row(tmp_path: Path, size: int, row: i
         score(open_source(tmp_path / "data.npz", "npz"), refusing, {"k": ["k"]}, parts, threads=2)
 
 
+@pytest.mark.parametrize(
+    ("text", "limit", "error"),
+    [
+        # Its table has no place for 4, the different rows of the whole batch.
+        (
+            """(float[n] x) => (float[n] y) <float[4] table = {1, 2, 3, 4}, int64 zero = {0}> {
+                u = Unique(x) s = Shape(u) c = Gather(s, zero) one = Gather(table, c) z = Sub(one, one) y = Add(x, z)
+            }""",
+            None,
+            zrt.OrtError,
+        ),
+        (
+            """(float[4] x) => (float[4] y) <int64[2] s = {100000, 4}, int64[1] a = {0}> {
+                b = Expand(x, s) c = Neg(b) y = ReduceSum <keepdims = 0> (c, a)
+            }""",
+            "1MiB",
+            MemoryLimitError,
+        ),
+    ],
+    ids=["rows together", "memory"],
+)
+def test_an_error_that_no_row_brings_names_none(tmp_path: Path, text: str, limit: str | None, error: type) -> None:
+    np.savez(tmp_path / "data.npz", x=np.arange(4, dtype=np.float32))
+    options = zrt.SessionOptions(log_severity_level="FATAL", memory_limit=limit)
+    refusing = Scorer(zrt.Session(parsed(text), options), 4)
+    parts = parts_of(tmp_path)
+    with pytest.raises(error) as caught:
+        score(open_source(tmp_path / "data.npz", "npz"), refusing, {"x": ["x"]}, parts, threads=1)
+    assert (str(caught.value)[:4] == "row ", caught.value.__cause__) == (False, None)
+
+
 @pytest.mark.parametrize(("batch", "size"), [("n", 64), ("n", 1), (7, 64), (1000, 1)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_are_in_order(data: Path, tmp_path: Path, batch: int | str, size: int, threads: int) -> None:

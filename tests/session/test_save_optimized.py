@@ -101,7 +101,11 @@ class TestForms:
         # That of another model, which happens to have this name.
         np.full(64, 7, np.float32).tofile(tmp_path / "elsewhere/m.w")
         x = [np.ones(64, np.float32)]
-        for model, arguments in ((path, {}), (path.read_bytes(), {"external_data_dir": tmp_path})):
+        for model, arguments in (
+            (path, {}),
+            (path, {"in_place": True}),
+            (path.read_bytes(), {"external_data_dir": tmp_path}),
+        ):
             save_optimized(model, tmp_path / name, **arguments)
             np.testing.assert_array_equal(Session(tmp_path / name).run(x)[0], np.arange(1, 65, dtype=np.float32))
 

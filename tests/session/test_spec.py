@@ -89,11 +89,11 @@ class TestData:
     def test_paths_are_made_absolute(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(path.parent)
         recipe = zrt.SessionSpec(
-            path.name, zrt.SessionOptions(custom_op_libraries=["ops.so"]), external_data_dir="weights"
+            path.name, zrt.SessionOptions(custom_op_libraries=["here/ops.so"]), external_data_dir="weights"
         )
         assert recipe.model == str(path)
         assert recipe.external_data_dir == str(path.parent / "weights")
-        assert recipe.options.custom_op_libraries == [str(path.parent / "ops.so")]
+        assert recipe.options.custom_op_libraries == [str(path.parent / "here/ops.so")]
 
     def test_all_arguments_reach_the_session(self, spec: zrt.SessionSpec) -> None:
         recipe = zrt.SessionSpec(spec.model, QUIET, ["cpu"], strict=True, allow=["Shape", "Cast", "Shape"])

@@ -39,9 +39,14 @@ def problem(path: str | bytes) -> str | None:
     return "it is cut off: the file is shorter than its headers say" if elf.is_cut(path) else None
 
 
+def is_found_by_loader(name: str | bytes) -> bool:
+    """Whether it is a bare name that is no file here: the system's loader looks for it in folders of its own."""
+    return not (os.path.dirname(name) or os.path.exists(name))
+
+
 def problem_of_name(name: str | bytes) -> str | None:
-    """`problem`, but a bare name that is no file here is left to the system's loader, which has folders of its own."""
-    return problem(name) if os.path.dirname(name) or os.path.exists(name) else None
+    """`problem`, but a bare name that is no file here is left to the system's loader."""
+    return None if is_found_by_loader(name) else problem(name)
 
 
 def metadata(name: str, folders: Iterable[str] | None = None) -> str | None:

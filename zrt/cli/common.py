@@ -41,6 +41,8 @@ Shown = ParamSpec("Shown")
 # The exit status after a failure.
 FAILED = 1
 
+_CONTROLS = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\t"), ord("\n")}, "?")
+
 
 class CommandError(Exception):
     """The command fails for a reason outside ONNX Runtime; exit status 1."""
@@ -87,12 +89,17 @@ def progress(quiet: bool = False) -> AbstractContextManager[Progress]:
     return progress_bar()
 
 
+def harmless(text: str) -> str:
+    """A text without the characters that would be commands to the terminal: names in models are another's."""
+    return text.translate(_CONTROLS)
+
+
 def complain(*lines: str) -> None:
     """Prints lines to standard error, if that can be written."""
     # Without one, print would take standard output.
     if sys.stderr is not None:
         try:
-            print(*lines, sep="\n", file=sys.stderr)
+            print(*map(harmless, lines), sep="\n", file=sys.stderr)
         except OSError:
             let_go(2)
 

@@ -14,11 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from zrt.bench import harness
+from zrt.cli.common import harmless
 
 REFRESH_S = 0.1
-
-# Names in models are another's: such characters would be commands to the terminal.
-_CONTROLS = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\t"), ord("\n")}, "?")
 
 
 class _Console(Console):
@@ -40,7 +38,7 @@ class Page:
 
     def line(self, *parts: str | tuple[str, str], style: str = "") -> None:
         """A line of text, also one that is longer than the page; a part may have a style of its own."""
-        shown = (_shown(part) if isinstance(part, str) else (_shown(part[0]), part[1]) for part in parts)
+        shown = (harmless(part) if isinstance(part, str) else (harmless(part[0]), part[1]) for part in parts)
         self._console.print(Text.assemble(*shown), style=style, soft_wrap=True)
 
     def facts(self, *rows: tuple[str, str]) -> None:
@@ -49,7 +47,7 @@ class Page:
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
         for row in rows:
-            grid.add_row(*map(_shown, row))
+            grid.add_row(*map(harmless, row))
         self._console.print(grid, soft_wrap=True)
 
     def table(
@@ -62,7 +60,7 @@ class Page:
         for head in heads[left:]:
             table.add_column(head, justify="right", no_wrap=True)
         for row, style in zip_longest(rows, styles, fillvalue=""):
-            table.add_row(*map(_shown, row), style=style)
+            table.add_row(*map(harmless, row), style=style)
         self._console.print(table)
 
     def columns(self, columns: Sequence[tuple[str, str]]) -> None:
@@ -74,10 +72,6 @@ class Page:
         grid.add_row(*pictures)
         grid.add_row(*captions, style="bold")
         self._console.print(grid)
-
-
-def _shown(text: str) -> str:
-    return text.translate(_CONTROLS)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 from zrt._common.files import reading
 from zrt._native.library import library
+from zrt._native.library_files import is_found_by_loader
 from zrt.loading.model_contents import model_files
 from zrt.loading.model_source import Source
 from zrt.providers import ProviderLike
@@ -50,7 +51,8 @@ def recipe(
         "MODEL": [digest(Path(file)) for file in files],
         "INPUT": [digest(file) for file in source],
         "--options or --threads": settings,
-        "custom operators": [digest(Path(file)) for file in libraries] + [_module(name) for name in modules],
+        "custom operators": [file if is_found_by_loader(file) else digest(Path(file)) for file in libraries]
+        + [_module(name) for name in modules],
         "--provider": [list(as_data(provider, short)) for provider in providers or ["cpu"]],
         "ONNX Runtime": library().version,
         **run,

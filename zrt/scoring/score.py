@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zrt._native import status
-from zrt.errors import AllocationError, Error, OrtError
+from zrt.errors import AllocationError, Error, MemoryLimitError, OrtError
 from zrt.scoring.blocks import CHUNK_BYTES, CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
 from zrt.scoring.columns import Array, blank
 from zrt.scoring.parts import Parts
@@ -85,13 +85,19 @@ class Lanes:
         start = time.perf_counter()
         try:
             outputs = self.scorer.run(block.feeds)
+        except MemoryLimitError:
+            # Rows of one shape take as much as each other: none is the cause.
+            raise
         except OrtError as error:
-            raise self._named(error, block) from error
+            row, cause = self._refused(error, block)
+            if row is None:
+                raise
+            raise status.about(f"row {row}", cause) from cause
         self._pace.ran(len(next(iter(block.feeds.values()))), time.perf_counter() - start)
         return outputs if block.result.null is None else _spread(outputs, block.result.null)
 
-    def _named(self, error: OrtError, block: Block) -> Error:
-        """The error with the number of the row that brings it, if one does."""
+    def _refused(self, error: OrtError, block: Block) -> tuple[int | None, OrtError]:
+        """The number of the row that the model refuses, and its error; None where no row is refused by itself."""
         low, high = 0, len(block.rows)
         while low < high:
             # The rows before `low` run; the first that does not is not after `high`.
@@ -101,7 +107,7 @@ class Lanes:
                 low = middle + 1
             except OrtError as one:
                 error, high = one, middle
-        return status.about(f"row {block.rows[low]}", error) if low < len(block.rows) else error
+        return block.rows[low] if low < len(block.rows) else None, error
 
 
 def score(

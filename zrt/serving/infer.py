@@ -57,8 +57,8 @@ class Infer:
             return
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError):
-                # A server that ends cancels the requests for which it does not wait any more.
-                error = RequestError(UNAVAILABLE, "the server is shutting down")
+                # A server that ends cancels the requests for which it does not wait. Raised, it would be a traceback.
+                error = RequestError(UNAVAILABLE, "the server ended the request")
             response = failure(error)
             await response(scope, receive, send)
             if model is not None:

@@ -83,7 +83,8 @@ def save_optimized(
         kept = model_files(source, entries_of_load)
         own = "" if source.path is None else os.fsdecode(source.path)
     folder = entries_of_load.get(EXTERNAL_DATA_DIR) or os.path.dirname(own) or os.curdir
-    new_folder = folder if in_place else os.path.dirname(target) or os.curdir
+    # In the model's own place the new file is loaded as the model is, perhaps with weights from elsewhere.
+    new_folder = folder if own and is_same(own, target) else os.path.dirname(target) or os.curdir
     moves = len(kept) > bool(own) and weights_file is None and (in_ort_format or not is_same(folder, new_folder))
     if moves:
         # The new model would look for these files in its own folder: weights that zrt brings go into it.

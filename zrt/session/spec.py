@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from zrt._common.arguments import absolute, boolean, choose, path_bytes, require_type, texts, wrong_type
 from zrt._common.public import guarded, public
+from zrt._native.library_files import is_found_by_loader
 from zrt.errors import ArgumentError, BusyError, UnsupportedError
 from zrt.loading.model_source import Model, plain_model
 from zrt.loading.session_options import SessionOptions
@@ -83,8 +84,9 @@ class SessionSpec:
         # Wrong values are refused here and not by another process.
         chosen._check()
         settings = chosen.to_dict()
-        for name in ("custom_op_libraries", "trusted_folders"):
-            settings[name] = [absolute(path) for path in settings[name]]
+        settings["trusted_folders"] = [absolute(path) for path in settings["trusted_folders"]]
+        libraries = settings["custom_op_libraries"]
+        settings["custom_op_libraries"] = [file if is_found_by_loader(file) else absolute(file) for file in libraries]
         if isinstance(settings.get("cache"), str):
             settings["cache"] = absolute(settings["cache"])
         if external_data_dir is not None:
