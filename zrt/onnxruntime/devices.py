@@ -314,7 +314,7 @@ def _compatibility_info(model: str | bytes, provider: str, subject: str) -> str 
 def register_execution_provider_library(name: str, path: str | os.PathLike[str], /) -> None:
     """Loads a library with execution providers: its name of your choice, and its path.
 
-    A relative path begins in the folder of ONNX Runtime's own library.
+    A relative path begins in the folder of the library of ONNX Runtime, if that is a file of its own.
     """
     subject = "register_execution_provider_library"
     text, file = conversions.string(name, subject), conversions.path(path, subject)
