@@ -1,0 +1,11 @@
+"""Models that are large enough for the cache."""
+
+import numpy as np
+
+from tests.support import models
+
+CHAIN = "(float[n, 160] x) => (float[n, 160] y) { a = MatMul(x, w) b = Identity(a) y = Relu(b) }"
+
+
+def chain(scale: float = 1) -> bytes:
+    return models.parse(CHAIN, w=np.full((160, 160), scale, np.float32))

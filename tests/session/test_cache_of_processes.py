@@ -1,0 +1,78 @@
+"""`SessionOptions.cache` where processes are forked and killed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.session.chains import chain
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(chain())
+    return path
+
+
+def test_fork_waits_for_the_entry_and_children_hit(model: Path, folder: Path, python) -> None:
+    code = f"""
+        import os, zrt
+        options = zrt.SessionOptions(cache={str(folder)!r}, intra_op_num_threads=1)
+        zrt.Session({str(model)!r}, options)
+        child = os.fork()
+        if child == 0:
+            session = zrt.Session({str(model)!r}, options)
+            os._exit(session.cache not in ("hit", "miss"))
+        print(os.waitpid(child, 0)[1])
+    """
+    assert python(code).stdout.strip() == "0"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sends a signal to one thread")
+def test_interrupted_fork_waits_all_the_same(python) -> None:
+    done = python("""
+        import signal, threading, time
+        from zrt.session import cached_load
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        def make():
+            with cached_load._making:
+                held.set()
+                time.sleep(0.5)
+                events.append("made")
+
+        events = []
+        for _ in range(3):
+            held = threading.Event()
+            maker = threading.Thread(target=make)
+            maker.start()
+            held.wait()
+            main = threading.main_thread().ident
+            threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
+            try:
+                cached_load._before_fork()
+            except KeyboardInterrupt:
+                events.append("interrupted")
+            cached_load._after_fork()
+            maker.join()
+        print(*events, sep="\\n")
+    """)
+    assert done.stdout.splitlines() == ["made", "interrupted"] * 3
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("apart", "least"), [(4, 3), pytest.param(1, 15, marks=pytest.mark.slow)])
+def test_killed_at_any_step(script, model: Path, folder: Path, apart: int, least: int) -> None:
+    done = json.loads(script("cache_kills.py", model, folder, apart).stdout)
+    assert done["kills"] > least
+    assert (done["failures"], done["last"], done["left"]) == ([], 0, [])
