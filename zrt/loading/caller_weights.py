@@ -79,9 +79,9 @@ def supplied(
             if weights or files:
                 raise
             # ORT reads its own format, and says itself what is wrong with a model. It trusts the model's folder alone.
-        for name in optional & weights.keys() - infos.keys():
-            if model is None or name not in model.names():
-                del weights[name]
+        absent = optional & weights.keys() - infos.keys()
+        for name in absent.difference(model.names() if absent and model is not None else ()):
+            del weights[name]
         if trusted:
             folder = settings.config_entries().get(EXTERNAL_DATA_DIR)
             with WeightFiles(source, folder, trusted) as outside:
