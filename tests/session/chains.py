@@ -1,5 +1,7 @@
 """Models that are large enough for the cache."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tests.support import models
@@ -9,3 +11,10 @@ CHAIN = "(float[n, 160] x) => (float[n, 160] y) { a = MatMul(x, w) b = Identity(
 
 def chain(scale: float = 1) -> bytes:
     return models.parse(CHAIN, w=np.full((160, 160), scale, np.float32))
+
+
+def saved(folder: Path) -> Path:
+    """A model in a new file of the folder."""
+    path = folder / "model.onnx"
+    path.write_bytes(chain())
+    return path

@@ -8,22 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.session.chains import chain
+from tests.session.chains import saved
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(chain())
-    return path
-
-
-def test_fork_waits_for_the_entry_and_children_hit(model: Path, folder: Path, python) -> None:
+def test_fork_waits_for_the_entry_and_children_hit(tmp_path: Path, python) -> None:
+    model, folder = saved(tmp_path), tmp_path / "cache"
     code = f"""
         import os, zrt
         options = zrt.SessionOptions(cache={str(folder)!r}, intra_op_num_threads=1)
@@ -72,7 +61,7 @@ def test_interrupted_fork_waits_all_the_same(python) -> None:
 
 
 @pytest.mark.parametrize(("apart", "least"), [(4, 3), pytest.param(1, 15, marks=pytest.mark.slow)])
-def test_killed_at_any_step(script, model: Path, folder: Path, apart: int, least: int) -> None:
-    done = json.loads(script("cache_kills.py", model, folder, apart).stdout)
+def test_killed_at_any_step(script, tmp_path: Path, apart: int, least: int) -> None:
+    done = json.loads(script("cache_kills.py", saved(tmp_path), tmp_path / "cache", apart).stdout)
     assert done["kills"] > least
     assert (done["failures"], done["last"], done["left"]) == ([], 0, [])

@@ -18,7 +18,7 @@ import onnx
 import pytest
 
 import zrt
-from tests.session.chains import CHAIN, chain
+from tests.session.chains import CHAIN, chain, saved
 from tests.support import models
 from tests.support.together import in_threads
 from zrt.loading import cache, cache_entry
@@ -39,9 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(chain())
-    return path
+    return saved(tmp_path)
 
 
 def finish() -> None:
