@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -55,3 +57,19 @@ def cluster() -> Iterator[Any]:
             ray.shutdown()
             made.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_cpu_is_free_again(eventually: Callable[..., None]) -> Iterator[None]:
+    """After the tests of a file: a CPU that an actor of theirs keeps would be missing in a later file."""
+    yield
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        eventually(lambda: ray.available_resources().get("CPU") == NODES * CPUS)
+
+
+@pytest.fixture(autouse=True)
+def no_actor_is_garbage() -> Iterator[None]:
+    """The tracebacks of Ray Data's errors refer to themselves, and keep actors until the garbage is collected."""
+    yield
+    gc.collect()
