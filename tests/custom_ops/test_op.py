@@ -73,6 +73,20 @@ def test_strings(declared: Any) -> None:
     assert result.tolist() == ["AB", "Ç", "", "A\0B"]
 
 
+def test_output_of_strings_is_one_array_however_often_it_is_asked_for() -> None:
+    class Upper(CustomOp):
+        inputs = (str,)
+        outputs = (str,)
+
+        def compute(self, context: KernelContext) -> None:
+            (x,) = context.inputs
+            for index, text in enumerate(x):
+                context.output(0, x.shape)[index] = text.upper()
+
+    session = load("(string[n] x) => (string[n] y) { y = test.ops.Upper(x) }", Upper())
+    assert session.run([["a", "b", "c"]])[0].tolist() == ["A", "B", "C"]
+
+
 def test_missing_string_of_an_output_raises() -> None:
     class Lazy(CustomOp):
         inputs = (str,)
@@ -445,3 +459,23 @@ def test_device_operator_gets_addresses() -> None:
     assert x.address != y.address
     assert host == 5
     assert stream
+
+
+def test_node_whose_inputs_are_weights_is_computed_in_every_run() -> None:
+    calls: list[int] = []
+
+    class Counting(Op):
+        def work(self, context: KernelContext) -> None:
+            calls.append(len(context.inputs[0]))
+            super().work(context)
+
+        def infer_shapes(self, context: ShapeContext) -> None:
+            kind, shape = context.input(0)
+            context.set_output(0, shape, kind)
+
+    text = "(float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { t = test.ops.Op(w)  y = Add(x, t) }"
+    session = load(text, Counting())
+    assert calls == []
+    for _ in range(2):
+        assert session.run([X])[0].tolist() == [1, 3, 5, 7]
+    assert calls == [4, 4]

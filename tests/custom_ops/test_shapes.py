@@ -138,3 +138,8 @@ def test_context_is_closed_after_its_call() -> None:
     ):
         with pytest.raises(ClosedError, match="ShapeContext"):
             ask()
+
+
+def test_sizes_may_be_numpys() -> None:
+    session = infer(lambda context: context.set_output(0, (np.int64(2) + 2,), "float32"))
+    assert session.outputs[0].shape == (4,)

@@ -1,5 +1,7 @@
 """Graphs built with `Graph`: values, names, attributes, subgraphs, types, metadata."""
 
+import copy
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from zrt.errors import (
     DTypeError,
     Error,
     ModelError,
+    NotCopyableError,
     ShapeError,
     UnknownNameError,
     UnsupportedError,
@@ -361,6 +364,21 @@ def test_graphs_nested_too_deep_are_refused(graph: zrt.Graph) -> None:
         with pytest.raises(ArgumentError, match=r"'then_branch': .* protobuf reads 100"):
             graph.op("If", condition, then_branch=message, else_branch=flat)
     assert graph.to_bytes() == model
+
+
+def test_graphs_are_not_copyable(graph: zrt.Graph) -> None:
+    """A copy would lose what is added to it."""
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(NotCopyableError, match=r"Graph has no copy.*from_onnx"):
+            attempt(graph)
+
+
+def test_sizes_may_be_numpys(graph: zrt.Graph) -> None:
+    kind = graph.input("z", "float32", ("n", np.int64(2) * 3)).type
+    assert isinstance(kind, TensorType)
+    assert kind.shape == ("n", 6)
+    with pytest.raises(ShapeError, match=r"input 'w': dimension .*-1"):
+        graph.input("w", "float32", (np.int64(-1),))
 
 
 def test_graph_may_change_after_its_session(graph: zrt.Graph) -> None:

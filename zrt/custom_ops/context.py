@@ -213,10 +213,10 @@ class KernelContext(CallScoped):
             array = strings.read(Handle.borrow(value), shape)
             array.setflags(write=False)
             return array
-        array = np.full(shape, None, object)
         texts = self._texts = self._texts or {}
-        texts[index] = value, array
-        return array
+        if index not in texts:
+            texts[index] = value, np.full(shape, None, object)
+        return texts[index][1]
 
     def scratch(self, shape: Any, dtype: Any = np.uint8) -> np.ndarray[Any, Any]:
         """An array in host memory from the provider's allocator; its content is undefined.

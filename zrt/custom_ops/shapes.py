@@ -107,7 +107,7 @@ class ShapeContext(CallScoped):
             table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
         )
         require_type(shape, Sequence, f"output {index}", "a shape")
-        dims = list(shape)
+        dims = [int(dim) if isinstance(dim, np.integer) else dim for dim in shape]
         sizes = [
             -1 if dim is None or isinstance(dim, str) else integer(dim, f"output {index}", 0, 2**63 - 1) for dim in dims
         ]

@@ -6,11 +6,19 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from zrt._common.arguments import boolean, entries, integer, require_type, shown, text, wrong_type
 from zrt._common.public import guarded, public
-from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
+from zrt.errors import (
+    ArgumentError,
+    DTypeError,
+    ModelError,
+    NotCopyableError,
+    OutOfRangeError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from zrt.graph import attributes, files, model_proto, schemas, sessions, tensors, types
 from zrt.graph.engine import Engine
 from zrt.graph.names import Names, checked
@@ -404,10 +412,7 @@ class Graph:
         return ()
 
     def check(self) -> None:
-        """Checks the model against ONNX's rules, types and shapes included; `ModelError` names the violation.
-
-        Large weights are not copied.
-        """
+        """Checks the model against ONNX's rules, types and shapes included; `ModelError` names the violation."""
         model = self._finished()
         model_proto.check(model, f"graph {self.name!r}")
         for tensor in model.graph.initializer:
@@ -449,13 +454,16 @@ class Graph:
 
     def __repr__(self) -> str:
         def listed(infos: Any) -> str:
-            values = [f"{info.name}: {self._types.get(info.name, '?')}" for info in infos]
-            return ", ".join(values)
+            return ", ".join(f"{info.name}: {self._types.get(info.name, '?')}" for info in infos)
 
         graph = self._graph
         return f"{type(self).__name__}({listed(graph.input)} -> {listed(graph.output)}; {len(graph.node)} nodes)"
 
     # Internals.
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        # A copy's graph would no longer be part of the copy's model: protobuf copies each message for itself.
+        raise NotCopyableError("a Graph has no copy and no pickle; Graph.from_onnx(graph.to_onnx()) makes another one")
 
     def _finished(self) -> Any:
         """The model as `model_proto.finished` returns it; borrowed initializers are without their content."""
@@ -583,9 +591,8 @@ class Graph:
 def _graphs(values: Iterable[Any]) -> Iterator[Graph]:
     """The graphs among values and lists of them."""
     for value in values:
-        for each in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(each, Graph):
-                yield each
+        listed = value if isinstance(value, (list, tuple)) else (value,)
+        yield from (each for each in listed if isinstance(each, Graph))
 
 
 def _domain(domain: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import os
 from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
@@ -14,8 +15,8 @@ from zrt._native.cdata import buffer_at, release
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
 
-# Checks and shape inference do not read the content of initializers larger than this many bytes.
-LARGEST_LIGHT = 1024
+# Checks and shape inference do not read the content of initializers of more elements.
+LARGEST_LIGHT = 128
 
 # protobuf reads no message that is nested deeper, in Python and in C++.
 DEEPEST = 100
@@ -282,7 +283,8 @@ def _copy(source: Any, target: Any, left_out: str) -> None:
 def is_light(tensor: Any) -> bool:
     """Whether an initializer is small and its content is in the model."""
     outside = tensor.data_location == type(tensor).EXTERNAL
-    return not outside and tensor.ByteSize() <= LARGEST_LIGHT
+    # Not ByteSize(), for which protobuf serializes the content.
+    return not outside and math.prod(tensor.dims) <= LARGEST_LIGHT
 
 
 def check(model: Any, subject: str) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 from zrt._common.arguments import require_type, shown, text
 from zrt._common.public import public_in
 from zrt.errors import ArgumentError, DTypeError, ModelError, ShapeError
@@ -47,10 +49,12 @@ def dimensions(shape: object, subject: str) -> tuple[Dim, ...] | None:
     for dim in shape:
         if isinstance(dim, str):
             text(dim, f"{subject}: dimension")
-        elif dim is not None and (isinstance(dim, bool) or not isinstance(dim, int) or not 0 <= dim < 1 << 63):
+        elif dim is not None and (
+            isinstance(dim, bool) or not isinstance(dim, (int, np.integer)) or not 0 <= dim < 1 << 63
+        ):
             raise ShapeError(f"{subject}: dimension {shown(dim)} is neither a size, nor a name, nor None")
     # ONNX treats an empty name as no name.
-    return tuple(dim if dim != "" else None for dim in shape)
+    return tuple(int(dim) if isinstance(dim, np.integer) else dim if dim != "" else None for dim in shape)
 
 
 @public_in("zrt.graph")
