@@ -149,6 +149,11 @@ class TestNbytes:
         with pytest.raises(DTypeError, match=kind.name):
             nbytes(kind, (2,))
 
+    @pytest.mark.parametrize("kind", ["float32", np.float32], ids=repr)
+    def test_another_name_of_a_type_is_refused(self, kind):
+        with pytest.raises(DTypeError, match=r"element_type: expected an ElementType, got .*float32"):
+            nbytes(kind, (2,))
+
 
 class TestAsShape:
     @pytest.mark.parametrize(
@@ -178,6 +183,10 @@ class TestAsShape:
             (True, "x: a shape is a tuple of integers, not True"),
             ((None,), "x: dimension None"),
             (1.5, "x: a shape is a tuple of integers, not 1.5"),
+            ({3, 2}, "x: a shape is a tuple of integers, not {2, 3}"),
+            ({0: 2}, "x: a shape is a tuple of integers, not {0: 2}"),
+            (b"23", "x: a shape is a tuple of integers, not b'23'"),
+            ("", "x: a shape is a tuple of integers, not ''"),
         ],
         ids=repr,
     )

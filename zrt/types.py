@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
 import numpy as np
 
-from zrt._common.arguments import shown
+from zrt._common.arguments import require_type, shown
 from zrt._common.public import public
 from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
@@ -130,7 +130,7 @@ class ElementType(IntEnum):
         Raises `DTypeError` for a dtype that ONNX does not have.
         """
         try:
-            known = _BY_DTYPE.get(dtype_like) or _BY_ML_DTYPE.get(dtype_like)
+            known = _BY_DTYPE.get(dtype_like)
         except (TypeError, ValueError):  # not hashable, as a structured dtype's list of fields
             known = None
         return known if known is not None else _of_unusual(dtype_like)
@@ -145,15 +145,13 @@ def _keys(kinds: Iterable[ElementType]) -> dict[object, ElementType]:
     return {key: kind for kind in kinds for key in (kind.dtype, kind.dtype.type)}
 
 
+# Without the dtypes of ml_dtypes, which `_add_ml_dtypes` adds when an unknown dtype is looked up.
 _BY_DTYPE: Final = _keys(kind for kind in ElementType if kind.value and kind._dtype is not None)
-# The dtypes of ml_dtypes, after the first look-up.
-_BY_ML_DTYPE: Final[dict[object, ElementType]] = {}
 
 
-def _by_ml_dtype() -> dict[object, ElementType]:
-    if not _BY_ML_DTYPE:
-        _BY_ML_DTYPE.update(_keys(kind for kind in ElementType if isinstance(kind._scalar, str)))
-    return _BY_ML_DTYPE
+@cache
+def _add_ml_dtypes() -> None:
+    _BY_DTYPE.update(_keys(kind for kind in ElementType if isinstance(kind._scalar, str)))
 
 
 # The errors of `numpy.dtype`; a SyntaxError is that of a text with a parenthesis, which numpy parses as Python.
@@ -172,7 +170,7 @@ def _of_unusual(dtype_like: Any) -> ElementType:
         dtype = np.dtype(dtype_like)
     except _NO_DTYPE:
         # numpy knows the dtypes of ml_dtypes by name once it is imported.
-        _by_ml_dtype()
+        _add_ml_dtypes()
         try:
             dtype = np.dtype(dtype_like)
         except _NO_DTYPE as error:
@@ -183,7 +181,10 @@ def _of_unusual(dtype_like: Any) -> ElementType:
     if dtype.kind in "OSTU":
         return ElementType.STRING
     native = dtype.newbyteorder("=")
-    known = _BY_DTYPE.get(dtype) or _BY_DTYPE.get(native) or _by_ml_dtype().get(dtype) or _by_ml_dtype().get(native)
+    known = _BY_DTYPE.get(native)
+    if known is None:
+        _add_ml_dtypes()
+        known = _BY_DTYPE.get(native)
     if known is None:
         raise DTypeError(f"ONNX has no element type for the dtype {dtype}")
     return known
@@ -234,6 +235,9 @@ def as_shape(shape: Any, subject: str = "shape") -> tuple[int, ...]:
     if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
         shape = (shape,)
     try:
+        # A set has no order, and a tuple of the others is not what its caller means.
+        if isinstance(shape, (str, bytes, set, frozenset, dict)):
+            raise TypeError
         dims = tuple(shape)
     except TypeError:
         raise ShapeError(f"{subject}: a shape is a tuple of integers, not {shown(shape)}") from None
@@ -254,6 +258,7 @@ def nbytes(element_type: ElementType, shape: Iterable[SupportsIndex]) -> int:
     Equal to the result of ``GetTensorSizeInBytes``. Raises `ShapeError` for an invalid dimension and `DTypeError` for
     STRING and UNDEFINED, whose elements have no fixed size.
     """
+    require_type(element_type, ElementType, "element_type", "an ElementType")
     if not element_type.bits:
         raise DTypeError(f"elements of type {element_type.name} have no fixed size")
     return (math.prod(as_shape(shape)) * element_type.bits + 7) // 8

@@ -80,6 +80,14 @@ class TestNumpy:
             with pytest.raises(DLPackError, match=r"weights: is not C-contiguous .* copy=True"):
                 zrt.from_dlpack(array, subject="weights")
 
+    @pytest.mark.parametrize("copy", [1, np.True_], ids=repr)
+    def test_a_copy_is_asked_for_by_a_bool_alone(self, copy: Any) -> None:
+        """Before, a value over the array's own memory came back, which is no copy."""
+        with pytest.raises(DTypeError, match="copy: expected True, False or None, got"):
+            zrt.from_dlpack(np.zeros(3), copy=copy)
+        with pytest.raises(DTypeError, match="copy: expected True, False or None, got"):
+            zrt.Value.from_array(np.zeros(3)).__dlpack__(copy=copy)
+
     def test_read_only_arrays_stay_read_only(self) -> None:
         array = np.zeros(3, np.float32)
         array.flags.writeable = False

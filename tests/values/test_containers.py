@@ -172,6 +172,10 @@ class TestSequencesOfTensors:
         with pytest.raises(error, match=message):
             zrt.Value.from_sequence(given, kind)
 
+    def test_tensors_in_a_sequence_of_maps_are_refused(self):
+        with pytest.raises(DTypeError, match=r"expected a map\(int64, float32\), got a tensor of float32"):
+            zrt.Value.from_sequence([X], "float32", "int64")
+
     def test_float8(self):
         array = np.arange(4).astype(ml_dtypes.float8_e4m3fn)
         assert same(zrt.Value.from_sequence([array]).to_list(), [array])

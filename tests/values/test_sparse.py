@@ -155,10 +155,12 @@ class TestRoundTrip:
     def test_to_scipy(self, matrix):
         assert (matrix.scipy().toarray() == dense(matrix)).all()
 
-    def test_from_scipy_in_one_dimension(self):
-        array = sp.coo_array(([1.5, 2.5], ([1, 3],)), shape=(5,))
+    @pytest.mark.parametrize("form", ["coo", "csr", "dok"])
+    def test_from_scipy_in_one_dimension(self, form):
+        array = sp.coo_array(([1.5, 2.5], ([1, 3],)), shape=(5,)).asformat(form)
         tensor = SparseTensor.from_scipy(array)
         assert (tensor.shape, tensor.indices.tolist(), tensor.values.tolist()) == ((5,), [1, 3], [1.5, 2.5])
+        assert zrt.Value.from_sparse(array).shape == (5,)
 
 
 class TestComputing:

@@ -54,8 +54,7 @@ def from_dlpack(
     if not hasattr(type(thing), "__dlpack__") or not hasattr(type(thing), "__dlpack_device__"):
         raise wrong_type(subject, "an object with __dlpack__", thing)
     arrays.check_unmasked(thing, subject)
-    if copy not in (None, True, False):
-        raise wrong_type("copy", "True, False or None", copy)
+    require_type(copy, bool | None, "copy", "True, False or None")
     keywords: dict[str, Any] = {}
     try:
         kind, number = pair(thing.__dlpack_device__(), "__dlpack_device__")

@@ -121,7 +121,8 @@ def sequence(content: Sequence[Any], element_type: Any, key_type: Any, subject: 
         raise UnsupportedError(
             f"{subject}: ONNX Runtime has sequences of tensors and of maps, not of {phrase(first.kind)}"
         )
-    described = (first.kind, wanted or first.element_type, first.key_type if keys is None else keys)
+    kind = ValueKind.MAP if keys else first.kind
+    described = (kind, wanted or first.element_type, keys or first.key_type)
     _check(described[1], described[2], subject)
     for index, value in enumerate(values):
         if (value.kind, value.element_type, value.key_type) != described:

@@ -63,11 +63,11 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
 
 def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | tuple[Value, Value]:
     """Both sides as arrays if both are on the host, else both as values."""
+    subject = f"copy {index}"
     try:
         source, destination = pair
     except (TypeError, ValueError):
-        raise wrong_type(f"copy {index}", "a (source, destination) pair", pair) from None
-    subject = f"copy {index}"
+        raise wrong_type(subject, "a (source, destination) pair", pair) from None
     kinds, forms = zip(*(_describe(side, subject) for side in (source, destination)), strict=True)
     if kinds[0] is not kinds[1]:
         raise DTypeError(f"{subject}: the source holds {type_name(kinds[0])}, the destination {type_name(kinds[1])}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final
 
-from zrt._common.arguments import integer, wrong_type
+from zrt._common.arguments import integer, require_type, wrong_type
 from zrt._native import ffi, lib
 from zrt._native.cdata import NULL, new_array, pointer_to
 from zrt.errors import AllocationError, ArgumentError, DLPackError
@@ -82,8 +82,7 @@ def export(value: Value, stream: Any, max_version: Any, dl_device: Any, copy: An
     version = (0, 0) if max_version is None else min(pair(max_version, "max_version"), VERSION)
     wanted = device if dl_device is None else pair(dl_device, "dl_device")
     source = value
-    if copy not in (None, True, False):
-        raise wrong_type("copy", "True, False or None", copy)
+    require_type(copy, bool | None, "copy", "True, False or None")
     if copy or wanted != device:
         if copy is False:
             raise DLPackError(f"copy=False, and the value lies on device {device}, not on {wanted}")

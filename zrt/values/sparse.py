@@ -18,7 +18,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from zrt.memory import arrays
-from zrt.memory.allocators import CPU, default_allocator
+from zrt.memory.allocators import cpu_memory, default_allocator
 from zrt.types import ElementType, SparseFormat, as_shape, nbytes, new_tensor
 from zrt.values import strings
 from zrt.values.type_info import read_shape
@@ -49,10 +49,15 @@ class SparseTensor:
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> SparseTensor:
-        """From a sparse matrix or array of SciPy: csr, coo and bsr as they are, all other formats through csr."""
+        """From a sparse matrix or array of SciPy: csr, coo and bsr as they are, all other formats through csr.
+
+        An array of another rank than 2 becomes coo.
+        """
         if not is_scipy(matrix):
             raise wrong_type("matrix", "a sparse matrix of SciPy", matrix)
         try:
+            if matrix.ndim != 2:
+                matrix = matrix.tocoo()
             if matrix.format == "coo":
                 if matrix.ndim == 2:
                     places = np.stack([matrix.row, matrix.col], axis=1)
@@ -227,19 +232,15 @@ def to_dense(matrix: Any, shape: tuple[int, ...], subject: str) -> Array:
     # Before memory is taken for it.
     if tensor.shape != shape:
         raise ShapeError(f"{subject}: expected shape {list(shape)}, got {list(tensor.shape)}")
-    values, places = tensor.values, _places(tensor)
-    dense = np.zeros(tensor.shape, values.dtype)
+    if arrays.element_type_of(tensor.values, subject) is ElementType.STRING:
+        raise DTypeError(f"{subject}: expected numbers, got strings")
+    dense, places = np.zeros(tensor.shape, tensor.values.dtype), _places(tensor)
     flat = dense.reshape(-1)
-    flat[places] = values
     if np.unique(places).size == places.size:
-        return dense
-    if values.dtype.kind == "O":
-        raise ArgumentError(f"{subject}: two texts have the same place")
-    flat[:] = 0
-    if values.dtype.kind == "b":
-        np.logical_or.at(flat, places, values)
+        # The sum with 0 would lose the sign of -0.0.
+        flat[places] = tensor.values
     else:
-        np.add.at(flat, places, values)
+        np.add.at(flat, places, tensor.values)
     return dense
 
 
@@ -304,9 +305,8 @@ def _indices_for_c(tensor: SparseTensor) -> tuple[Any, ...]:
 def _borrowed(tensor: SparseTensor, element_type: ElementType, owner: Any) -> Handle:
     """A value that borrows the memory of the values, of which the `owner` is alive, and of our copy of the indices."""
     table = api()
-    where = CPU.handle()
     values = from_buffer(tensor.values)
-    place = (where.pointer, values if tensor.values.size else NULL, _dims(tensor.shape), len(tensor.shape))
+    place = (cpu_memory().pointer, values if tensor.values.size else NULL, _dims(tensor.shape), len(tensor.shape))
     kept = Handle.pin((values, owner, tensor.indices, tensor.indptr))
     make = table.CreateSparseTensorWithValuesAsOrtValue
     handle = new_tensor(make, place, tensor.values.shape, element_type, [kept])
@@ -318,7 +318,6 @@ def _borrowed(tensor: SparseTensor, element_type: ElementType, owner: Any) -> Ha
 def _filled(tensor: SparseTensor, element_type: ElementType) -> Handle:
     """A value in memory that ORT owns."""
     table = api()
-    where = CPU.handle()
     handle = new_tensor(table.CreateSparseTensorAsOrtValue, (default_allocator(),), tensor.shape, element_type)
     if element_type is ElementType.STRING:
         encoded = strings.encode(strings.array_of(tensor.values, "values"), "values")
@@ -332,7 +331,7 @@ def _filled(tensor: SparseTensor, element_type: ElementType) -> Handle:
         values = from_buffer(tensor.values)
     _, fill = _USE_AND_FILL[tensor.format]
     content = (_dims(tensor.values.shape), tensor.values.ndim, values, *_indices_for_c(tensor))
-    status.check(getattr(table, fill)(handle.pointer, where.pointer, *content))
+    status.check(getattr(table, fill)(handle.pointer, cpu_memory().pointer, *content))
     return handle
 
 
