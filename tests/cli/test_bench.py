@@ -1,4 +1,6 @@
+import os
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -121,6 +123,13 @@ class TestPlot:
         for text in ("(the baseline)", "shorter is faster", "2 times one lane", "runs a second", "m$x^$.onnx: "):
             assert text in picture.read_text("utf-8")
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="macOS takes no such name")
+    def test_plot_of_a_model_whose_name_is_no_text(self, zrt, saved, tmp_path):
+        pytest.importorskip("matplotlib")
+        path = tmp_path / "plot.svg"
+        zrt("bench", saved(models.add(), os.fsdecode(b"m\xff\x1b.onnx")), "--runs", "1", "--plot", path)
+        assert "m??.onnx" in path.read_text()
+
     def test_dark_draws_the_same_measurement_on_a_dark_page(self, zrt, complaint, saved, tmp_path):
         pytest.importorskip("matplotlib")
         light, dark = tmp_path / "figures.svg", tmp_path / "figures-dark.svg"
@@ -180,6 +189,21 @@ def test_model_that_refuses_made_up_inputs_has_a_hint(complaint, saved, command,
     err = complaint(command, saved(model), status=1)
     for words in (f"zrt {command}: ", "Reshape" if "Reshape" in str(model) else "Conv", "'", "--input", "--shape"):
         assert words in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("bench", "--runs", "99999999999999999999"),
+        ("bench", "--warmup", "99999999999999999999"),
+        ("bench", "--lanes", "99999999999999999999"),
+        ("profile", "--runs", "99999999999999999999"),
+        ("profile", "--warmup", "99999999999999999999"),
+        ("diff", "m.onnx", "default", "default", "--worst", "99999999999999999999"),
+    ],
+)
+def test_number_too_large_to_count_is_wrong_usage(complaint, arguments):
+    assert f"argument {arguments[-2]}: expected a whole number from" in complaint(*arguments, status=2)
 
 
 def test_missing_shape_is_wrong_usage(complaint, saved):

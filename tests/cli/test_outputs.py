@@ -39,6 +39,15 @@ def test_large_integers_do_not_overflow():
     assert (description["min"], description["max"]) == (-(2.0**63), 2.0**63)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("large", [1e200, 1.7e308])
+def test_large_floats_do_not_overflow(large):
+    description = outputs.describe(np.array([large, -large, large, -large]))
+    assert (description["mean"], description["deviation"]) == (0, pytest.approx(large))
+    description = outputs.describe(np.array([large, large]))
+    assert (description["mean"], description["deviation"]) == (pytest.approx(large), 0)
+
+
 def test_output_without_finite_elements():
     description = outputs.describe(np.array([np.nan, np.inf, -np.inf], np.float32))
     assert (description["nan"], description["infinite"], description["min"], description["mean"]) == (1, 2, None, None)

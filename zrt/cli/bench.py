@@ -11,8 +11,9 @@ from zrt.bench.lanes import Together
 from zrt.bench.official_contenders import LABELS
 from zrt.bench.report import Report, Settings
 from zrt.cli import common, inputs, options, pictures
-from zrt.cli.options import UsageError, option, whole
+from zrt.cli.options import UsageError, count, option, whole
 from zrt.cli.units import Unit, duration, mebibytes, plural
+from zrt.environment.pool_options import MOST_THREADS
 from zrt.errors import ArgumentError
 from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU
@@ -165,20 +166,20 @@ OPTIONS = (
     options.PROVIDER,
     options.threads(DEFAULT_THREADS),
     options.OPTIONS,
-    option("--lanes", "measure N lanes in N threads at the same time, too", "N", whole(1), default=1),
+    option("--lanes", "measure N lanes in N threads at the same time, too", "N", whole(1, MOST_THREADS), default=1),
     *inputs.OPTIONS,
     option(
         "--runs",
         "runs of each contender, in the batches and one by one (default: what a few seconds hold)",
         "N",
-        whole(1),
+        count(1),
     ),
     option("--paced", "empty the processor's caches before each run, as if the program did other work in between"),
     option(
         "--self-check",
         "measure onnxruntime's run twice, over two sessions: their ratio shows how exact the measurement is",
     ),
-    option("--warmup", "runs of each contender before anything is timed", "N", whole(0), default=10),
+    option("--warmup", "runs of each contender before anything is timed", "N", count(0), default=10),
     option(
         "--policy",
         "the lanes' memory: a preset such as latency, or wishes such as alignment=4096,prefault",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options, pictures
-from zrt.cli.options import UsageError, option, whole
+from zrt.cli.options import UsageError, count, option
 from zrt.cli.units import plural
 from zrt.diagnosis.candidates import writing_nothing
 from zrt.diagnosis.differences import ATOL, RTOL
@@ -50,7 +50,7 @@ OPTIONS = (
     *options.other_library("run B in"),
     option("--rtol", "the tolerance as a part of B's value", "NUMBER", _tolerance, default=RTOL),
     option("--atol", "the tolerance that is added to it", "NUMBER", _tolerance, default=ATOL),
-    option("--worst", "how many values to show, those that are farthest apart", "N", whole(0), default=WORST),
+    option("--worst", "how many values to show, those that are farthest apart", "N", count(0), default=WORST),
     *pictures.OPTIONS,
 )
 

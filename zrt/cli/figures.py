@@ -11,7 +11,7 @@ from matplotlib import rc_context, rcParams
 from matplotlib.figure import Figure
 
 from zrt._common.files import replacing
-from zrt.cli.common import CommandError
+from zrt.cli.common import CommandError, harmless
 
 TITLE_WIDTH: Final = 115
 
@@ -57,8 +57,8 @@ def title(figure: Figure, what: str, more: str = "") -> None:
 
 
 def _plain(text: str) -> str:
-    """A text in which no dollar begins a formula."""
-    return text.replace("$", r"\$")
+    """A text that matplotlib draws as it is: no dollar begins a formula, and no byte of a file's name is left alone."""
+    return harmless(text).encode(errors="replace").decode().replace("$", r"\$")
 
 
 def note(axes: Any, text: str, place: tuple[float, float], offset: tuple[int, int], **alignment: str) -> None:

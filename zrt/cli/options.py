@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from zrt._common.arguments import INT32_MAX
 from zrt.environment.pool_options import MOST_THREADS
 
 Parsed = TypeVar("Parsed")
@@ -76,6 +77,11 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def count(low: int) -> Callable[[str], int]:
+    """A number of runs or rows, which an int of C must hold."""
+    return whole(low, INT32_MAX)
 
 
 def seconds(text: str) -> float:

@@ -33,14 +33,15 @@ def describe(result: Result | None) -> dict[str, Any]:
     numbers = result.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
     some = finite.size > 0
+    mean, deviation = _spread(finite) if some else (None, None)
     return {
         "kind": "tensor",
         "type": type_name(element_type),
         "shape": list(result.shape),
         "min": float(finite.min()) if some else None,
         "max": float(finite.max()) if some else None,
-        "mean": float(finite.mean()) if some else None,
-        "deviation": float(finite.std()) if some else None,
+        "mean": mean,
+        "deviation": deviation,
         "nan": int(np.isnan(numbers).sum()),
         "infinite": int(np.isinf(numbers).sum()),
         "top": _top(numbers) if element_type.dtype.kind not in "iub" else None,
@@ -50,6 +51,13 @@ def describe(result: Result | None) -> dict[str, Any]:
 def is_finite(description: dict[str, Any]) -> bool:
     """Whether the described output has neither NaN nor infinity."""
     return not description.get("nan") and not description.get("infinite")
+
+
+def _spread(finite: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
+    """The mean and the deviation. They are computed on numbers below 1: the squares of large ones overflow."""
+    _, exponent = np.frexp(np.abs(finite).max())
+    scaled = np.ldexp(finite, -exponent)
+    return float(np.ldexp(scaled.mean(), exponent)), float(np.ldexp(scaled.std(), exponent))
 
 
 def _top(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> list[dict[str, Any]] | None:

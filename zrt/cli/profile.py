@@ -9,7 +9,7 @@ from typing import Any
 from zrt.bench import mallocs
 from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options
-from zrt.cli.options import option, whole
+from zrt.cli.options import count, option
 from zrt.cli.units import Unit, duration, plural
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
@@ -20,8 +20,8 @@ MICROSECOND_NS = 1000
 
 OPTIONS = (
     *inputs.MEASURED,
-    option("--runs", "runs to profile", "N", whole(1), default=20),
-    option("--warmup", "runs before them", "N", whole(0), default=5),
+    option("--runs", "runs to profile", "N", count(1), default=20),
+    option("--warmup", "runs before them", "N", count(0), default=5),
     option(
         "--by", "a row for each type of operator, or for each node of the graph", choices=("op", "node"), default="op"
     ),
