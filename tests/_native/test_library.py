@@ -235,7 +235,9 @@ class TestVariable:
         compile_fake("libown.so")
         shown = show(ZRT_ORT_LIBRARY="libown.so", LD_LIBRARY_PATH=tmp_path)
         assert shown["path"] == "libown.so"
-        assert "it cannot be loaded: cannot open shared object file" in show(ZRT_ORT_LIBRARY="libown.so")
+        without = show(ZRT_ORT_LIBRARY="libown.so")
+        assert "it cannot be loaded: cannot open shared object file" in without
+        assert "./libown.so is the file there" in without
 
 
 @without_core

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support import models
 from tests.support import plugin as source
 from tests.support.bindings import bind
 from tests.support.compiler import cut_library
@@ -23,6 +24,15 @@ def test_library_is_registered_and_unregistered(environment):
     environment.unregister_provider_library("mine")
     assert environment.provider_libraries == {}
     assert zrt.ep_devices() == before
+
+
+def test_name_of_its_provider_is_no_provider_of_the_core(environment):
+    environment.register_provider_library("mine", source.path())
+    with pytest.raises(ProviderError, match=r"not in this library.* A registered provider library has it: .*devices"):
+        zrt.Session(models.add(), providers=[source.PROVIDER])
+    with pytest.raises(ProviderError) as error:
+        zrt.Session(models.add(), providers=["nonesuch"])
+    assert "registered" not in str(error.value)
 
 
 def test_name_can_be_registered_again(environment):

@@ -228,3 +228,14 @@ class TestUsable:
     def test_prefer_gpu_always_makes_a_session(self, build):
         session = zrt.Session(build(RELU), providers=zrt.prefer_gpu())
         assert session.run([X])[0].tolist() == [0, 2]
+
+
+def test_error_of_the_environment_is_no_lasting_obstacle(monkeypatch):
+    def fails() -> None:
+        raise ArgumentError("ZRT_CPUS: 'abc' is no number")
+
+    base._obstacle.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "current", fails)
+        assert usable("cpu") == "ZRT_CPUS: 'abc' is no number"
+    assert usable("cpu") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -268,6 +269,12 @@ class TestWays:
         with pytest.raises(zrt.errors.DTypeError, match="cache"):
             zrt.Session(model, zrt.SessionOptions(cache=wrong))
 
+    def test_empty_name_is_refused(self, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(zrt.errors.ArgumentError, match="cache: the name of the folder is empty"):
+            zrt.Session(model, zrt.SessionOptions(cache=""))
+        assert not (tmp_path / ".zrt-notes").exists()
+
 
 class TestNotCached:
     @pytest.mark.parametrize(
@@ -397,6 +404,18 @@ class TestDamage:
             note.write_bytes(content.replace(b"0", b"1"))
         assert load(model) == "hit"
 
+    @pytest.mark.parametrize("content", ["[]", "5", "{}", '{"identity": IDENTITY}'])
+    def test_note_of_another_form_is_not_believed(self, load, model: Path, folder: Path, settle, content: str) -> None:
+        """Another version of zrt may note other things, with a right checksum."""
+        load(model)
+        settle(model, *entries(folder))
+        load(model)
+        for note in (folder / ".zrt-notes").iterdir():
+            noted = json.loads(note.read_bytes().partition(b"\n")[2])
+            text = content.replace("IDENTITY", json.dumps(noted["identity"])).encode()
+            note.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+        assert load(model) == "hit"
+
     def test_good_checksum_of_a_bad_graph_does_no_harm(self, load, model: Path, folder: Path) -> None:
         load(model)
         [entry] = entries(folder)
@@ -423,7 +442,7 @@ class TestFolder:
 
     def test_places_that_cannot_be_folders(self, load, model: Path, folder: Path) -> None:
         folder.touch()
-        assert "File exists" in load(model) or "no folder" in load(model)
+        assert load(model) == f"{str(folder)!r} is no folder"
         folder.unlink()
         folder.symlink_to("/nowhere/at/all")
         assert load(model) != "hit"
@@ -495,6 +514,17 @@ class TestFolder:
         monkeypatch.setenv(cache.SIZE_VARIABLE, "100000")
         assert load(model) == "miss"
         assert "the cache holds 100000" in load(model)
+        monkeypatch.delenv(cache.SIZE_VARIABLE)
+        assert [load(model), load(model)] == ["miss", "hit"]
+
+    @pytest.mark.parametrize("size", ["0", "4095", "-1", "2 GiB"])
+    def test_size_without_room_for_an_entry(
+        self, load, model: Path, folder: Path, size: str, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    ) -> None:
+        monkeypatch.setenv(cache.SIZE_VARIABLE, size)
+        assert load(model).startswith(f"{cache.SIZE_VARIABLE}: ")
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert not folder.exists()
         monkeypatch.delenv(cache.SIZE_VARIABLE)
         assert [load(model), load(model)] == ["miss", "hit"]
 

@@ -172,6 +172,18 @@ class TestOutput:
         zrt.compile(weighty, path, QUIET)
         np.testing.assert_array_equal(answer(path), EXPECTED)
 
+    def test_error_if_a_link_or_a_file_of_weights_exists(self, weighty: Path, tmp_path: Path) -> None:
+        path, weights = tmp_path / "compiled.onnx", tmp_path / "compiled.bin"
+        weights.write_bytes(b"precious")
+        new: dict[str, Any] = {"error_if_output_file_exists": True}
+        with pytest.raises(ArgumentError, match=r"compiled\.bin' is there already"):
+            zrt.compile(weighty, path, QUIET, external_initializers_file=weights.name, **new)
+        assert weights.read_bytes() == b"precious"
+        path.symlink_to("nowhere")
+        with pytest.raises(ArgumentError, match=r"compiled\.onnx' is there already"):
+            zrt.compile(weighty, path, QUIET, **new)
+        assert path.is_symlink()
+
 
 class TestWeights:
     def test_release_that_writes_each_node_twice_raises(

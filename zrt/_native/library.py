@@ -202,6 +202,8 @@ def _open(path: str, source: str) -> tuple[Any, Library]:
     base = lib.zrt_library_open(os.fsencode(path), message, len(message))
     if not base:
         reason = os.fsdecode(ffi.string(message)) or "its OrtGetApiBase returns nothing"
+        if os.sep not in path and os.path.exists(path):
+            reason += f" (the system's loader does not look in the current folder: ./{path} is the file there)"
         raise UnusableError(f"it cannot be loaded: {reason.removeprefix(f'{path}: ')}")
     return _table_of(base, path, source)
 

@@ -117,8 +117,12 @@ def folder_of(wanted: Any) -> str | None:
         return default_folder()
     if not isinstance(wanted, (str, os.PathLike)):
         raise wrong_type("cache", "True, False or a folder", wanted)
+    folder = os.fsdecode(path_bytes(wanted, "cache"))
+    if not folder:
+        # It would be the current folder.
+        raise ArgumentError("cache: the name of the folder is empty; False is for no cache")
     try:
-        return absolute(os.fsdecode(path_bytes(wanted, "cache")))
+        return absolute(folder)
     except OSError as error:
         raise UnusableFolder(f"{shown(wanted)} is relative to the current folder: {error.strerror}") from None
 
@@ -142,6 +146,16 @@ def size_limit() -> int:
     return int(variable)
 
 
+def require_room() -> None:
+    """Raises `UnusableFolder` unless the cache may hold an entry: each load would make one that cannot stay."""
+    try:
+        limit = size_limit()
+    except ArgumentError as error:
+        raise UnusableFolder(str(error)) from None
+    if limit < cache_entry.PAGE:
+        raise UnusableFolder(f"{SIZE_VARIABLE}: {limit} bytes are too few for any entry")
+
+
 def require_own(folder: str) -> None:
     """Raises `UnusableFolder` unless the folder is the user's own and nobody else may write to it."""
     state = os.stat(folder)
@@ -155,11 +169,18 @@ def open_folder(folder: str) -> None:
     """Makes the folder if there is none; raises `UnusableFolder` or `OSError` where it cannot be used."""
     if not os.path.isabs(folder):
         raise UnusableFolder("the user has no home: name the folder of the cache")
-    os.makedirs(folder, 0o700, exist_ok=True)
+    _make_folder(folder)
     require_own(folder)
-    os.makedirs(os.path.join(folder, _MEMOS), 0o700, exist_ok=True)
+    _make_folder(os.path.join(folder, _MEMOS))
     if _notes_are_linked(folder):
         raise UnusableFolder(f"{folder!r} has a link in the place of its folder {_MEMOS!r}")
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, 0o700, exist_ok=True)
+    except FileExistsError:
+        raise UnusableFolder(f"{path!r} is no folder") from None
 
 
 def _notes_are_linked(folder: str) -> bool:
@@ -300,12 +321,14 @@ def recall(folder: str, state: os.stat_result, mark: bool = True) -> dict[str, A
             checksum, _, text = file.read().partition(b"\n")
         if hashlib.sha256(text).hexdigest().encode() != checksum:
             return None
-        noted: dict[str, Any] = json.loads(text)
+        content = json.loads(text)
+        # Another version of zrt may note other things.
+        noted = {key: content[key] for key in ("identity", "digest", "outside")}
         if noted["identity"] != _identity(state):
             return None
         if mark:
             os.utime(path)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return noted
 

@@ -19,7 +19,7 @@ from zrt.environment import cuda_parts
 from zrt.environment.environment import current
 from zrt.environment.options import Option, Route, options_of
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import Error, LibraryError, ProviderError, UnsupportedError
+from zrt.errors import DTypeError, Error, ProviderError, UnsupportedError
 from zrt.providers import known
 from zrt.providers.attach import Attach, ThroughObject, by_keys
 from zrt.types import ElementType
@@ -57,10 +57,18 @@ def full_name(name: str) -> str:
 
 def lacking(name: str) -> ProviderError:
     """The error about a provider that the library lacks: it names the library's own, and how to get the missing one."""
+    # Deferred: names that are right need no devices.
+    from zrt.environment import provider_libraries
+    from zrt.environment.devices import ep_devices
+
     kind = known.kind_of(name)
     advice = kind.comes_with if kind else known.GONE.get(known.short(name))
     if kind and kind.installed_by:
         advice = f"{advice}. To install it: {install_line(kind.installed_by)}"
+    # Without a library there may be no environment yet, which `ep_devices` would make.
+    devices = ep_devices() if provider_libraries.registered() else ()
+    if any(device.library and known.short(device.provider) == known.short(name) for device in devices):
+        advice = "A registered provider library has it: give the session its devices, see zrt.ep_devices"
     has = f"provider {name!r} is not in this library, which has {', '.join(available_providers())}"
     return ProviderError(f"{has}. {advice}" if advice else has)
 
@@ -203,16 +211,22 @@ def usable(name: str) -> str | None:
     """The reason why a provider cannot be used on this machine; None if a session on it can be made."""
     try:
         return _obstacle(full_name(name))
-    except (LibraryError, ProviderError) as error:
+    except DTypeError:
+        raise
+    except Error as error:
         return str(error)
 
 
 @cache
 def _obstacle(full: str) -> str | None:
-    """`usable` for a full name: a trial, whose result stays."""
+    """`usable` for a full name: a trial, whose result stays.
+
+    Raises the errors of the environment, which are not the provider's and may pass.
+    """
     # Deferred: a session needs no model of zrt's.
     from zrt._common.one_node import one_node, tensor_type
 
+    environment = current()
     try:
         table = api()
         options = PoolOptions.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
@@ -220,7 +234,7 @@ def _obstacle(full: str) -> str | None:
         # The smallest model that a provider must take.
         kind = tensor_type(int(ElementType.FLOAT), [1])
         model = one_node("Identity", "", 13, [kind], [kind], [])
-        create = (table.CreateSessionFromArray, "OrtSession", current().pointer, model, len(model), options.pointer)
+        create = (table.CreateSessionFromArray, "OrtSession", environment.pointer, model, len(model), options.pointer)
         Handle.make(table.ReleaseSession, [options], *create)
     except Error as error:
         return str(error)

@@ -96,6 +96,7 @@ def load(
             raise NotCached("providers: entries are for the CPU execution provider alone")
         settings = cache.settings_of(options)
         prefix = cache.prefix_of(source)
+        cache.require_room()
         cache.open_folder(folder)
         beside = options.config_entries.get(EXTERNAL_DATA_DIR) if external_data_dir is None else external_data_dir
         if beside is not None:

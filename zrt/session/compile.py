@@ -69,7 +69,8 @@ def compile(
     execution provider alone: use `save_optimized` there.
 
     The output file and the files that providers write beside it are replaced as a whole; none of them may be a file of
-    the model that is compiled. With `error_if_output_file_exists` an existing file raises `ArgumentError`.
+    the model that is compiled. With `error_if_output_file_exists` an existing output or `external_initializers_file`
+    raises `ArgumentError`.
     `graph_optimization_level` is the level at
     which the graph is optimized first; None means ``DISABLE_ALL``, also if the options have a level.
     `embed_compiled_data_into_model` stores the compiled data in the model rather than in files beside it; for an output
@@ -181,8 +182,10 @@ def _writing(
         target = os.fsdecode(path_bytes(output, "output"))
         if not os.path.splitext(target)[1]:
             raise ArgumentError(f"output: {target!r}: ONNX Runtime wants a name with an extension, such as .onnx")
-        if new and os.path.exists(target):
-            raise ArgumentError(f"output: {target!r} is there already")
+        for each in (target, *(os.path.join(os.path.dirname(target), name) for name in beside)):
+            # A link that leads nowhere would be replaced too.
+            if new and os.path.lexists(each):
+                raise ArgumentError(f"output: {each!r} is there already")
         kept = model_files(source, settings.config_entries())
         with replacing(target, *beside, subject="output", inputs=kept) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
