@@ -11,19 +11,15 @@ from functools import cache
 
 from zrt._native.library import Library, library
 from zrt.environment import cuda_parts
+from zrt.onnxruntime.homes import words
 from zrt.onnxruntime.provider_args import get_available_providers
 from zrt.version import __version__ as zrt_version
 
 # The libraries that a build for CUDA needs, in an order in which each finds those before it; {} is a version.
-_CUDA_FILES = (
-    "libcublasLt.so.{cuda}",
-    "libcublas.so.{cuda}",
-    "libnvrtc.so.{cuda}",
-    "libcurand.so.10",
-    "libcufft.so.{cufft}",
-    "libcudart.so.{cuda}",
+_CUDA_FILES = words(
+    "libcublasLt.so.{cuda} libcublas.so.{cuda} libnvrtc.so.{cuda} libcurand.so.10 libcufft.so.{cufft} "
+    "libcudart.so.{cuda}"
 )
-_CUDNN_FILES = ("libcudnn.so.9",)
 _CUFFT = {"12": "11", "13": "12"}
 _OLDEST_CUDA = 12
 
@@ -90,7 +86,7 @@ def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, direc
     if not major.isdecimal() or int(major) < _OLDEST_CUDA:
         print(f"WARNING: the engine was built with CUDA {version}, whose libraries cannot be preloaded")
         return
-    wanted = (_CUDA_FILES if cuda else ()) + (_CUDNN_FILES if cudnn else ())
+    wanted = (_CUDA_FILES if cuda else []) + (["libcudnn.so.9"] if cudnn else [])
     files = [file.format(cuda=major, cufft=_CUFFT.get(major, "11")) for file in wanted]
     loaded = [_preload(file, directory) for file in files]
     if not all(loaded):

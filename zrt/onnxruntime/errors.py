@@ -2,102 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 from zrt.errors import Error, OrtError
 
-Kind = TypeVar("Kind", bound=Exception)
 
-# ONNX Runtime's code: the class, and the word for the code in messages.
-_KINDS: dict[int, tuple[type[Exception], str]] = {}
-
-
-def _code(number: int, word: str) -> Callable[[type[Kind]], type[Kind]]:
-    """Makes a class the exception for a code of ONNX Runtime's, which has this word in messages."""
-
-    def enter(kind: type[Kind]) -> type[Kind]:
-        _KINDS[number] = kind, word
-        return kind
-
-    return enter
-
-
-@_code(1, "FAIL")
 class Fail(Exception):
     """Code 1: a failure that has no code of its own."""
 
 
-@_code(2, "INVALID_ARGUMENT")
 class InvalidArgument(Exception):
     """Code 2: a feed, a name or another argument is wrong."""
 
 
-@_code(3, "NO_SUCHFILE")
 class NoSuchFile(Exception):
     """Code 3: a file is not there."""
 
 
-@_code(4, "NO_MODEL")
 class NoModel(Exception):
     """Code 4: the session has no model yet."""
 
 
-@_code(5, "ENGINE_ERROR")
 class EngineError(Exception):
     """Code 5: the engine of an execution provider failed."""
 
 
-@_code(6, "RUNTIME_EXCEPTION")
 class RuntimeException(Exception):
     """Code 6: ONNX Runtime threw a C++ exception."""
 
 
-@_code(7, "INVALID_PROTOBUF")
 class InvalidProtobuf(Exception):
     """Code 7: the model's bytes cannot be parsed."""
 
 
-@_code(8, "MODEL_LOADED")
 class ModelLoaded(Exception):
     """Code 8: the session has a model already."""
 
 
-@_code(9, "NOT_IMPLEMENTED")
 class NotImplemented(Exception):
     """Code 9: no kernel for a node, or a feature that is missing."""
 
 
-@_code(10, "INVALID_GRAPH")
 class InvalidGraph(Exception):
     """Code 10: the model's graph violates the ONNX standard."""
 
 
-# `InferenceSession.run` falls back to other providers.
-@_code(11, "EP_FAIL")
 class EPFail(Exception):
-    """Code 11: an execution provider failed."""
+    """Code 11: an execution provider failed; `InferenceSession.run` falls back to other providers."""
 
 
-@_code(12, "MODEL_LOAD_CANCELED")
 class ModelLoadCanceled(Exception):
     """Code 12: the load was canceled."""
 
 
-@_code(13, "MODEL_REQUIRES_COMPILATION")
 class ModelRequiresCompilation(Exception):
     """Code 13: the session takes only compiled models."""
 
 
-@_code(14, "NOT_FOUND")
 class NotFound(Exception):
     """Code 14: there is no object of that name."""
 
 
-@_code(15, "DEVICE_RESET")
 class DeviceReset(Exception):
     """Code 15: a provider's device was reset (since 1.28)."""
+
+
+# By ONNX Runtime's code: the class, and the word for the code in messages.
+_KINDS: dict[int, tuple[type[Exception], str]] = {
+    1: (Fail, "FAIL"),
+    2: (InvalidArgument, "INVALID_ARGUMENT"),
+    3: (NoSuchFile, "NO_SUCHFILE"),
+    4: (NoModel, "NO_MODEL"),
+    5: (EngineError, "ENGINE_ERROR"),
+    6: (RuntimeException, "RUNTIME_EXCEPTION"),
+    7: (InvalidProtobuf, "INVALID_PROTOBUF"),
+    8: (ModelLoaded, "MODEL_LOADED"),
+    9: (NotImplemented, "NOT_IMPLEMENTED"),
+    10: (InvalidGraph, "INVALID_GRAPH"),
+    11: (EPFail, "EP_FAIL"),
+    12: (ModelLoadCanceled, "MODEL_LOAD_CANCELED"),
+    13: (ModelRequiresCompilation, "MODEL_REQUIRES_COMPILATION"),
+    14: (NotFound, "NOT_FOUND"),
+    15: (DeviceReset, "DEVICE_RESET"),
+}
 
 
 def failure(code: int, message: str) -> Exception:
