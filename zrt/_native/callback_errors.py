@@ -145,7 +145,7 @@ def from_message(message: str) -> tuple[str, BaseException | None]:
         return message, None
     with _lock:
         error = _kept.pop(int(found[1]), None)
-    return re.sub(_MARK, "", message), error
+    return without_marks(message), error
 
 
 # Of an exception whose class may have overridden these attributes.

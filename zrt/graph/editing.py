@@ -14,8 +14,8 @@ from zrt._common.public import public
 from zrt._native import callback_errors, ffi, status
 from zrt._native.busy import claimed
 from zrt._native.cdata import NULL, sizeof
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
+from zrt._native.session_handle import SessionHandle
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import FailError, ModelError, UnknownNameError, UnsupportedError

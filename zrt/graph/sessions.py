@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from zrt._native import callback_errors, status
-from zrt._native.forks import SessionHandle
+from zrt._native.session_handle import SessionHandle
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import CallbackError, Error

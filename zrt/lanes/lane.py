@@ -15,9 +15,9 @@ from zrt._common.public import public, public_in
 from zrt._native import lib, ort_messages, status
 from zrt._native.builtin import set_builtin
 from zrt._native.busy import claimed
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt._native.session_handle import SessionHandle
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnsupportedError
 from zrt.lanes.audit import LaneAudit, PortAudit, alignment_of
 from zrt.lanes.given_memory import MemoryLike, Places, places, refuse_overlaps, sharers, with_shapes

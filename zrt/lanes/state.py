@@ -16,8 +16,8 @@ from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.busy import claimed
 from zrt._native.cdata import address_of, new_array, numbers, pointer_to
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
+from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, DTypeError, FileError, ShapeError, UnknownNameError
 from zrt.lanes.ports import LaneMemory, clear
 from zrt.lanes.state_layout import FIXED, GROWING, IN_PLACE, MASK, ONCE, Layout, Pair

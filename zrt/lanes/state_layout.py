@@ -10,9 +10,9 @@ import numpy as np
 
 from zrt._native import lib
 from zrt._native.cdata import NULL, new_array, strings
-from zrt._native.forks import RunTable
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt._native.session_handle import RunTable
 from zrt.errors import AllocationError, ArgumentError, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike

@@ -12,8 +12,8 @@ from zrt._common.arguments import integer, require_type, wrong_type
 from zrt._common.public import not_made, public
 from zrt._native import lib, ort_messages
 from zrt._native.cdata import NULL, new_array, pointer_to
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
+from zrt._native.session_handle import SessionHandle
 from zrt.errors import ArgumentError, BusyError, CapacityError, Error, ShapeError, UnsupportedError
 from zrt.lanes import state_layout
 from zrt.lanes.audit import LaneAudit, PortAudit, alignment_of

@@ -16,9 +16,9 @@ from zrt._common.config_keys import SessionConfigKey
 from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.callback_errors import Load
 from zrt._native.cdata import release, sizeof
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt._native.library import api, library, load_api
+from zrt._native.session_handle import SessionHandle
 from zrt.environment import cpu_budget
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions

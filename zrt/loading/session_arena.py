@@ -13,9 +13,9 @@ from zrt._common.config_keys import SessionConfigKey
 from zrt._common.one_node import one_node, tensor_type
 from zrt._native import lib, status
 from zrt._native.cdata import strings
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt._native.session_handle import SessionHandle
 from zrt.environment import shared_allocators
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions

@@ -8,8 +8,8 @@ from typing import Any
 
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, strings
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
+from zrt._native.session_handle import SessionHandle
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory
 from zrt.session.call import limits

@@ -15,7 +15,7 @@ import numpy as np
 
 from zrt._common.arguments import absolute, path_bytes
 from zrt._common.config_keys import SessionConfigKey
-from zrt._native.forks import SessionHandle
+from zrt._native.session_handle import SessionHandle
 from zrt.errors import CallbackError, Error, ModelLoadCanceledError, OrtError
 from zrt.loading import cache, cache_entry
 from zrt.loading.cache import Damaged, Job, NotCached, UnusableFolder, logger

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from zrt._native import builtin, ort_messages, status
 from zrt._native.cdata import NULL, address_of, new_array, pointer_to, strings
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
+from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, ArgumentError
 from zrt.loading.run_options import RunOptions
 from zrt.session.outputs import Wanted, allocated_outputs, put_objects

@@ -14,9 +14,9 @@ from zrt._native import lib, ort_messages, status
 from zrt._native.builtin import bind_array, set_builtin
 from zrt._native.busy import claimed
 from zrt._native.cdata import new_array, strings
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt._native.session_handle import SessionHandle
 from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory

@@ -97,7 +97,7 @@ def allocated_outputs(outputs: Sequence[Wanted | None], parents: Sequence[Handle
     for row, output in zip(table, outputs, strict=True):
         if output is not None:
             row.allocated = 1
-            row.shared = copied or output.passes_through
+            row.copied = copied or output.passes_through
             row.type = int(output.info.element_type)
             row.dtype = NULL if output.dtype is None else pointer_to(id(output.dtype))
     block = Handle.block("zrt_allocated", [*parents, Handle.pin((references, table, outputs))])

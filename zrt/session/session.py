@@ -11,9 +11,9 @@ from zrt._common.arguments import entries, integer, texts
 from zrt._common.public import not_made, public
 from zrt._native import status
 from zrt._native.cdata import address_of, release, strings
-from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt._native.session_handle import SessionHandle
 from zrt.errors import ArgumentError, ModelError, NotCopyableError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options, require_current

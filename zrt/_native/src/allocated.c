@@ -162,7 +162,7 @@ static uintptr_t put(const zrt_allocated *allocated, size_t index, OrtValue **va
     int is_right = output->dtype != NULL && seen.type == output->type;
     PyObject *object = NULL;
     if (is_right && seen.plain)
-        object = output->shared ? copy_of(output, &seen) : array_of(allocated, output, &seen, value);
+        object = output->copied ? copy_of(output, &seen) : array_of(allocated, output, &seen, value);
     else if (is_right && seen.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING)
         object = texts_of(allocated, output, &seen, *value);
     uintptr_t code = ZRT_OK;

@@ -9,7 +9,7 @@ typedef struct zrt_output {
     ONNXTensorElementDataType type;
     void *dtype;
     /* Whether Python gets a copy: it may lie in the memory of a feed, or in an arena that returns unused memory. */
-    int shared;
+    int copied;
 } zrt_output;
 
 typedef struct zrt_allocated {

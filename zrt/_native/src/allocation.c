@@ -8,7 +8,6 @@ void zrt_allocation_free(void *pointer) {
     OrtStatus *status = NULL;
     if (allocation->data != NULL)
         status = allocation->api->AllocatorFree(allocation->allocator, allocation->data);
-    if (status != NULL)
-        allocation->api->ReleaseStatus(status);
+    allocation->api->ReleaseStatus(status);
     free(allocation);
 }

@@ -190,12 +190,8 @@ uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *alloc
     } else
         code = (uintptr_t)api->CreateStatus(ORT_FAIL, "another number of outputs is bound than was read before");
     for (size_t i = 0; i < count; i++)
-        if (values[i] != NULL)
-            api->ReleaseValue(values[i]);
-    /* It frees memory only, and its status is always NULL. */
-    OrtStatus *freed = api->AllocatorFree(allocator, values);
-    if (freed != NULL)
-        api->ReleaseStatus(freed);
+        api->ReleaseValue(values[i]);
+    allocator->Free(allocator, values);
     return code;
 }
 

@@ -12,8 +12,6 @@
 
 typedef struct builtin {
     PyMethodDef definition;
-    /* Called without the GIL; NULL for prepared runs. */
-    uintptr_t (*run)(zrt_handle *handle);
     PyObject *member;
     /* Reads `member` of an object, after a check of its type. */
     descrgetfunc get;
@@ -39,6 +37,8 @@ static PyObject *call_function(
     return result;
 }
 
+static builtin builtins[ZRT_BUILTINS];
+
 static PyObject *call(
     const builtin *builtin, PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords) {
     if (count != 0 || keywords != NULL)
@@ -53,7 +53,7 @@ static PyObject *call(
         Py_XDECREF(opened);
         return call_function(builtin, self, arguments, count, keywords);
     }
-    if (builtin->run == NULL) {
+    if (builtin == &builtins[ZRT_PREPARED_RUN]) {
         PyObject *results = zrt_call_prepared(opened);
         if (results != NULL && !PyList_CheckExact(results))
             return PyObject_CallMethod(self, "_complete", "NN", results, opened);
@@ -61,7 +61,7 @@ static PyObject *call(
         return results;
     }
     PyThreadState *state = PyEval_SaveThread();
-    uintptr_t code = builtin->run(handle);
+    uintptr_t code = zrt_lane_run(handle);
     PyEval_RestoreThread(state);
     Py_DecRef(opened);
     if (code != ZRT_OK)
@@ -69,8 +69,6 @@ static PyObject *call(
     Py_IncRef(Py_None);
     return Py_None;
 }
-
-static builtin builtins[ZRT_BUILTINS];
 
 static PyObject *lane_run(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords) {
     return call(&builtins[ZRT_LANE_RUN], self, arguments, count, keywords);
@@ -85,10 +83,8 @@ static PyObject *prepared_run(PyObject *self, PyObject *const *arguments, Py_ssi
 }
 
 static builtin builtins[ZRT_BUILTINS] = {
-    [ZRT_LANE_RUN] = {.definition = {.ml_name = "run", .ml_meth = (PyCFunction)(void (*)(void))lane_run},
-        .run = zrt_lane_run},
-    [ZRT_BINDING_RUN] = {.definition = {.ml_name = "run", .ml_meth = (PyCFunction)(void (*)(void))binding_run},
-        .run = zrt_lane_run},
+    [ZRT_LANE_RUN] = {.definition = {.ml_name = "run", .ml_meth = (PyCFunction)(void (*)(void))lane_run}},
+    [ZRT_BINDING_RUN] = {.definition = {.ml_name = "run", .ml_meth = (PyCFunction)(void (*)(void))binding_run}},
     [ZRT_PREPARED_RUN] = {.definition = {.ml_name = "run", .ml_meth = (PyCFunction)(void (*)(void))prepared_run}},
 };
 

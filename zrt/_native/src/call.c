@@ -244,7 +244,7 @@ static uintptr_t copy_text(const zrt_call *call, const zrt_tensor *tensor, const
     RETURN_CODE_IF_FAILED(
         call->api->CreateTensorAsOrtValue(allocator, tensor->dims, tensor->rank, tensor->type, value));
     uintptr_t code = zrt_text_write(call->api, *value, (uintptr_t)feed->view.obj);
-    return code == ZRT_NO_TEXT ? ZRT_OTHER : code;
+    return code == ZRT_NO_TEXT ? ZRT_UNREADABLE : code;
 }
 
 static uintptr_t wrap_feeds(const zrt_call *call, feed *feeds, OrtValue **values) {
@@ -253,7 +253,7 @@ static uintptr_t wrap_feeds(const zrt_call *call, feed *feeds, OrtValue **values
         const Py_buffer *view = &feeds[i].view;
         if ((!PyBuffer_IsContiguous(view, 'C') || ((uintptr_t)view->buf & (tensor->alignment - 1))) &&
             !copy_feed(&feeds[i]))
-            return ZRT_OTHER;
+            return ZRT_UNREADABLE;
         uintptr_t code = tensor->type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING
                              ? copy_text(call, tensor, &feeds[i], &values[i])
                              : (uintptr_t)wrap(call, tensor, view->buf, &values[i]);
@@ -267,7 +267,7 @@ static uintptr_t wrap_feeds(const zrt_call *call, feed *feeds, OrtValue **values
 static uintptr_t run_over(const zrt_call *call, feed *feeds, const limits *limits, PyObject *results) {
     OrtValue *stack[ON_STACK], **inputs = take(stack, call->input_count, sizeof *stack);
     if (inputs == NULL)
-        return ZRT_OTHER;
+        return ZRT_UNREADABLE;
     uintptr_t code = wrap_feeds(call, feeds, inputs);
     if (code == ZRT_OK)
         code = run(call, inputs, limits, results);
@@ -287,7 +287,7 @@ static PyObject *answer(uintptr_t code, PyObject *results, PyObject *calls, Py_s
     if (code == ZRT_OK)
         return results;
     PyErr_Clear();
-    if (code == ZRT_OTHER) {
+    if (code == ZRT_UNREADABLE) {
         Py_DECREF(results);
         Py_INCREF(Py_None);
         return Py_None;

@@ -7,7 +7,7 @@
    ZRT_TIMEOUT, ZRT_INTERRUPTED: its deadline or an interrupt ended the run. ZRT_FORKED: the session was made before a
    fork, in the parent, and nothing ran. Of a run on a state: ZRT_STATE_BUSY: another run or thread uses the state.
    ZRT_STATE_FOREIGN: the state does not fit the lane. ZRT_STATE_FULL: the steps of the run exceed its capacity. Of a
-   tensor of strings: ZRT_NO_TEXT, an array does not suit, or an element is no string. ZRT_OTHER: a feed cannot be
+   tensor of strings: ZRT_NO_TEXT, an array does not suit, or an element is no string. ZRT_UNREADABLE: a feed cannot be
    copied, or there is no memory for it, and nothing ran. ZRT_NO_MEMORY: there is none for a result. ZRT_LAST: the
    largest. */
 enum {
@@ -23,7 +23,7 @@ enum {
     ZRT_STATE_FULL = 9,
     ZRT_FORKED = 10,
     ZRT_NO_TEXT = 11,
-    ZRT_OTHER = 12,
+    ZRT_UNREADABLE = 12,
     ZRT_NO_MEMORY = 13,
     ZRT_LAST = 13
 };

@@ -12,10 +12,8 @@ static OrtStatus *no_memory(const OrtApi *api) {
 
 void zrt_editor_free(void *pointer) {
     zrt_editor *editor = pointer;
-    if (editor->graph != NULL)
-        editor->api->ReleaseGraph(editor->graph);
-    if (editor->model != NULL)
-        editor->api->ReleaseModel(editor->model);
+    editor->api->ReleaseGraph(editor->graph);
+    editor->api->ReleaseModel(editor->model);
     free(editor);
 }
 
@@ -34,8 +32,7 @@ OrtStatus *zrt_editor_values(
     /* A call that fails may have moved some of them into the graph; those are NULL in the array. */
     if (status != NULL)
         for (size_t i = 0; i < count; i++)
-            if (infos[i] != NULL)
-                api->ReleaseValueInfo(infos[i]);
+            api->ReleaseValueInfo(infos[i]);
     free(infos);
     return status;
 }
@@ -64,12 +61,11 @@ OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domai
             op, domain, name, inputs, input_count, outputs, output_count, attrs, attribute_count, &node);
     /* The node copies them; it sets those that it takes over to NULL in the array. */
     for (size_t i = 0; i < attribute_count; i++)
-        if (attrs[i] != NULL)
-            api->ReleaseOpAttr(attrs[i]);
+        api->ReleaseOpAttr(attrs[i]);
     free(attrs);
     if (status == NULL)
         status = editor->editor->AddNodeToGraph(editor->graph, node);
-    if (status != NULL && node != NULL)
+    if (status != NULL)
         api->ReleaseNode(node);
     return status;
 }

@@ -10,7 +10,7 @@
 /* The GIL alone does not protect the reference where Python is free-threaded. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static PyObject *callback;
-static __thread int within;
+static _Thread_local int within;
 
 static PyObject *exchange(PyObject *callable) {
     pthread_mutex_lock(&lock);

@@ -1,4 +1,4 @@
-"""The function tables through which sessions run: with a budget, with a recorder, and refusing after a fork."""
+"""A session's handle, and the function tables: with the budget of CPUs, with a recorder, and refusing after a fork."""
 
 from __future__ import annotations
 
@@ -34,27 +34,19 @@ class RunTable:
         self.lost = False
 
 
-# C code has their addresses: they live to the end of the process.
-_tables: list[RunTable] = []
-_recording: list[RunTable] = []
-_lost: list[RunTable] = []
+# The tables of the sessions that this process makes, by whether their runs are recorded (record.h).
+_tables: dict[bool, RunTable] = {}
 
 
-def _table() -> RunTable:
-    """The table of the sessions that this process makes."""
-    if not _tables:
-        # Two threads may both get here: their tables are equally good.
-        _tables.append(RunTable())
-    return _tables[0]
-
-
-def _recording_table() -> RunTable:
-    """The table of those whose runs are recorded (record.h)."""
-    if not _recording:
-        table = RunTable()
-        lib.zrt_record_install(table.pointer)
-        _recording.append(table)
-    return _recording[0]
+def _table(recording: bool = False) -> RunTable:
+    table = _tables.get(recording)
+    if table is None:
+        made = RunTable()
+        if recording:
+            lib.zrt_record_install(made.pointer)
+        # Two threads may both get here: the table of one is for both.
+        table = _tables.setdefault(recording, made)
+    return table
 
 
 @cache
@@ -90,7 +82,7 @@ class SessionHandle(Handle):
     def let_record(self) -> None:
         """Lets the runs of all that is made from the session from now on be recorded. Raises `ForkedError`."""
         self.check()
-        self.table = _recording_table()
+        self.table = _table(recording=True)
 
     def check(self) -> None:
         """Raises `ForkedError` if the session was made before a fork."""
@@ -99,12 +91,10 @@ class SessionHandle(Handle):
 
 
 def _in_child() -> None:
-    for tables in (_tables, _recording):
-        for table in tables:
-            table.lost = True
-            lib.zrt_forks_refuse(table.pointer)
-        _lost.extend(tables)
-        tables.clear()
+    for table in _tables.values():
+        table.lost = True
+        lib.zrt_forks_refuse(table.pointer)
+    _tables.clear()
 
 
 os.register_at_fork(after_in_child=_in_child)
