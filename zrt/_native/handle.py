@@ -85,7 +85,8 @@ class Handle:
         function stores into it, so an interrupt right after the call leaks nothing.
         """
         handle = cls.own(ffi.NULL, release, parents, kept)
-        check(function(*arguments, ffi.cast(f"{kind} **", ffi.addressof(handle.reference[0], "pointer"))))
+        # The pointer is the first field of what the reference points to.
+        check(function(*arguments, ffi.cast(f"{kind} **", handle.reference)))
         handle.pointer = ffi.cast(f"{kind} *", handle.reference.pointer)
         return handle
 
