@@ -85,7 +85,7 @@ SHAPES = [
     Bad(Kind.HUGE, lambda w: (2**62, 2**62), "64", error=ShapeError),
     Bad(Kind.HUGE, lambda w: (2**63,), str(2**63), error=ShapeError),
     Bad(Kind.NEGATIVE, lambda w: (-1,), "-1", error=ShapeError),
-    Bad(Kind.WRONG_TYPE, lambda w: "ab", "'a'", error=ShapeError),
+    Bad(Kind.WRONG_TYPE, lambda w: "ab", "'ab'", error=ShapeError),
     Bad(Kind.WRONG_TYPE, lambda w: None, "None", error=ShapeError),
 ]
 

@@ -86,7 +86,7 @@ SHAPES = [
     sized(Kind.NEGATIVE, (-(2**70), 4), str(-(2**70))), sized(Kind.HUGE, (2**63, 4), str(2**63)),
     sized(Kind.HUGE, (2**70, 4), str(2**70)), sized(Kind.WRONG_TYPE, (1.5, 4), "1.5"),
     sized(Kind.WRONG_TYPE, ("a", 4), "'a'"), sized(Kind.WRONG_TYPE, (True, 4), "True"),
-    sized(Kind.WRONG_TYPE, None, "None"), sized(Kind.WRONG_TYPE, "ab", "'a'"), sized(Kind.WRONG_TYPE, 1.5, "1.5"),
+    sized(Kind.WRONG_TYPE, None, "None"), sized(Kind.WRONG_TYPE, "ab", "'ab'"), sized(Kind.WRONG_TYPE, 1.5, "1.5"),
     *wrong_types("shapes", 5, "xy"), Bad(Kind.WRONG_TYPE, lambda w: w.array, "shapes", "ndarray"),
 ]  # fmt: skip
 
