@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from zrt.cli import main
+from zrt.cli.common import shipped
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +25,12 @@ def saved(tmp_path: Path) -> Callable[[bytes], Path]:
         return path
 
     return save
+
+
+@pytest.fixture
+def digits(saved: Callable[..., Path]) -> Path:
+    """The shipped classifier as a file of the user's."""
+    return saved(shipped("digits.onnx").read_bytes(), "digits.onnx")
 
 
 @pytest.fixture
@@ -57,6 +64,12 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
         return err
 
     return run
+
+
+@pytest.fixture
+def plots() -> None:
+    """Skips tests of pictures where the package that draws them is missing."""
+    pytest.importorskip("matplotlib")
 
 
 @pytest.fixture

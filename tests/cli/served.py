@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ def starting() -> Iterator[Callable[..., Any]]:
 
     def start(*arguments: object) -> tuple[subprocess.Popen[str], dict[str, Any]]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "zrt", "serve", "--json", "--port", "0", *map(str, arguments)],
+            [*processes.ZRT, "serve", "--json", "--port", "0", *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -16,7 +16,6 @@ PERCENTILES = {"samples", "p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "max_ns"}
 class TestJson:
     @pytest.mark.official
     def test_every_contender_has_every_figure(self, zrt_json, saved):
-        pytest.importorskip("onnxruntime")
         document = zrt_json("bench", saved(models.add()), "--runs", 20, "--warmup", 2)
         assert list(document["contenders"]) == OURS + THEIRS
         for figures in document["contenders"].values():
@@ -57,7 +56,6 @@ class TestJson:
 
     @pytest.mark.official
     def test_paced_calls_and_the_self_check(self, zrt, zrt_json, complaint, saved):
-        pytest.importorskip("onnxruntime")
         arguments = ("bench", saved(models.add()), "--runs", 3, "--paced", "--self-check")
         document = zrt_json(*arguments)
         assert document["settings"]["paced"] is True
@@ -111,9 +109,9 @@ class TestPeople:
         assert "not measured: onnxruntime run_with_iobinding" in out
 
 
+@pytest.mark.usefixtures("plots")
 class TestPlot:
     def test_plot_names_the_baseline_and_draws_lanes(self, zrt, saved, tmp_path):
-        pytest.importorskip("matplotlib")
         picture = tmp_path / "figures.SVG"
         arguments = ("--runs", 5, "--lanes", 2, "--plot", picture)
         # A dollar in a name begins no formula.
@@ -125,13 +123,11 @@ class TestPlot:
 
     @pytest.mark.skipif(sys.platform != "linux", reason="macOS takes no such name")
     def test_plot_of_a_model_whose_name_is_no_text(self, zrt, saved, tmp_path):
-        pytest.importorskip("matplotlib")
         path = tmp_path / "plot.svg"
         zrt("bench", saved(models.add(), os.fsdecode(b"m\xff\x1b.onnx")), "--runs", "1", "--plot", path)
         assert "m??.onnx" in path.read_text()
 
     def test_dark_draws_the_same_measurement_on_a_dark_page(self, zrt, complaint, saved, tmp_path):
-        pytest.importorskip("matplotlib")
         light, dark = tmp_path / "figures.svg", tmp_path / "figures-dark.svg"
         arguments = ("bench", saved(models.add()), "--runs", 5, "--plot", light, "--dark")
         assert zrt(*arguments).endswith(f"picture: {light}\npicture: {dark}\n")
@@ -148,7 +144,6 @@ class TestPlot:
         assert f"--dark: {str(dark)!r} is no plain file" in complaint(*arguments, status=2)
 
     def test_c_loop_is_the_baseline_without_onnxruntime(self, zrt, saved, missing, tmp_path):
-        pytest.importorskip("matplotlib")
         missing("onnxruntime")
         picture = tmp_path / "figures.svg"
         zrt("bench", saved(models.add()), "--runs", 1, "--plot", picture)
@@ -170,17 +165,17 @@ class TestPlot:
         assert len(content) > 20_000
 
     def test_contenders_differ_without_colour(self):
-        pytest.importorskip("matplotlib")
         from zrt.cli.bench_plot import STYLES
 
         assert {*OURS, *THEIRS, "lane_copying", "ort_run_again"} == STYLES.keys()
         for field in ("color", "marker"):
             assert len({getattr(style, field) for style in STYLES.values()}) == len(STYLES)
 
-    def test_missing_plot_package_fails_before_the_measurement(self, complaint, missing, tmp_path):
-        missing("matplotlib")
-        err = complaint("bench", "nope.onnx", "--plot", tmp_path / "figures.png", status=1)
-        assert install_line("plot") in err
+
+def test_missing_plot_package_fails_before_the_measurement(complaint, missing, tmp_path):
+    missing("matplotlib")
+    err = complaint("bench", "nope.onnx", "--plot", tmp_path / "figures.png", status=1)
+    assert install_line("plot") in err
 
 
 @pytest.mark.parametrize("model", [models.convolution(), models.picky_reshape()], ids=["conv", "reshape"])

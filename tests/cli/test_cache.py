@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.session.chains import finish
 from tests.support import models
 from zrt import Session, SessionOptions
 from zrt.loading import cache
@@ -25,9 +25,7 @@ def folder(tmp_path: Path) -> Path:
         path = tmp_path / f"{number}.onnx"
         path.write_bytes(model)
         Session(path, SessionOptions(cache=folder)).close()
-    for thread in threading.enumerate():
-        if thread.name == "zrt-cache":
-            thread.join()
+    finish()
     return folder
 
 

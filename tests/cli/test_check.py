@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,6 @@ import zrt as package
 from tests.support import plugin
 from tests.support.models import parse
 from zrt._native.library import library
-from zrt.cli import main
 from zrt.graph.model_proto import parse as proto_of
 
 GOOD = parse("(float[2] x) => (float[2] y) { y = Neg(x) }")
@@ -38,7 +36,7 @@ def bad(saved: Callable[..., Path]) -> Path:
     return saved(proto.SerializeToString(), "bad.onnx")
 
 
-def test_model_that_runs(zrt: Callable[..., str], zrt_json: Callable[..., Any], saved: Callable[..., Path]) -> None:
+def test_model_that_runs(zrt, zrt_json, saved):
     path = saved(OPEN)
     document = zrt_json("check", path)
     assert document == {
@@ -66,20 +64,20 @@ def test_model_that_runs(zrt: Callable[..., str], zrt_json: Callable[..., Any], 
     ]
 
 
-def test_model_that_does_not_load_is_status_1(zrt: Callable[..., str], bad: Path) -> None:
+def test_model_that_does_not_load_is_status_1(zrt, zrt_json, bad):
     text = zrt("check", bad, status=1)
     assert "bad.onnx: does not load" in text
     assert "error  operator Grelu: ONNX has no operator of this name" in text
     assert "nodes: n0, n1, n2 and 1 more" in text
-    document = json.loads(zrt("check", bad, "--json", status=1))
+    document = zrt_json("check", bad, status=1)
     assert (document["verdict"], document["problems"][0]["nodes"]) == ("does not load", ["n0", "n1", "n2", "n3"])
 
 
-def test_model_inside_zrt_is_the_default(zrt: Callable[..., str]) -> None:
+def test_model_inside_zrt_is_the_default(zrt):
     assert zrt("check").startswith("the digit classifier inside zrt: runs")
 
 
-def test_mistakes_are_status_2(saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_status_2(complaint, saved, tmp_path):
     options = tmp_path / "options.toml"
     options.write_text("[session]\nnonsense = 3\n")
     for more, words in (
@@ -90,22 +88,20 @@ def test_mistakes_are_status_2(saved: Callable[..., Path], tmp_path: Path, capsy
         (["--python", tmp_path / "no-python"], "is no Python that runs"),
         (["--python", "/bin/false"], "is no Python that runs"),
     ):
-        assert main(["check", str(saved(GOOD)), *map(str, more)]) == 2
-        assert words in capsys.readouterr().err
+        assert words in complaint("check", saved(GOOD), *more, status=2)
 
 
-def test_failures_are_status_1(saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_status_1(complaint, saved, tmp_path):
     library_file = tmp_path / "libonnxruntime.so"
     library_file.write_bytes(b"no library")
     for model, more, words in (
         (tmp_path / "none.onnx", [], "none.onnx"),
         (saved(GOOD), ["--library", library_file], str(library_file)),
     ):
-        assert main(["check", str(model), *map(str, more)]) == 1
-        assert words in capsys.readouterr().err
+        assert words in complaint("check", model, *more, status=1)
 
 
-def test_other_libraries_are_asked(zrt_json: Callable[..., Any], saved: Callable[..., Path]) -> None:
+def test_other_libraries_are_asked(zrt_json, saved):
     path = library().path
     if path is None:
         pytest.skip("this ONNX Runtime is inside zrt")
@@ -126,19 +122,15 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], s
     return write
 
 
-def test_death_of_the_process_is_a_report(
-    zrt: Callable[..., str], saved: Callable[..., Path], module: Callable[[str], str]
-) -> None:
+def test_death_of_the_process_is_a_report(zrt, zrt_json, saved, module):
     name = module("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    document = json.loads(zrt("check", saved(GOOD), "--import", name, "--json", status=1))
+    document = zrt_json("check", saved(GOOD), "--import", name, status=1)
     assert (document["verdict"], document["library"]) == ("does not load", None)
     assert "SIGSEGV" in document["problems"][0]["reason"]
     assert "SIGSEGV" in zrt("check", saved(GOOD), "--import", name, status=1)
 
 
-def test_process_ends_as_any_other_and_reads_nothing_of_its_starter(
-    zrt_json: Callable[..., Any], saved: Callable[..., Path], module: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_process_ends_as_any_other_and_reads_nothing_of_its_starter(complaint, zrt_json, saved, module, tmp_path):
     """The module's `atexit` functions run, and the process that it started ends with the command."""
     name = module(
         f"{OPERATORS}import atexit, multiprocessing, pathlib, sys, time\n"
@@ -151,7 +143,7 @@ def test_process_ends_as_any_other_and_reads_nothing_of_its_starter(
     assert zrt_json("check", saved(GOOD), "--import", name)["verdict"] == "runs"
     require_end(tmp_path)
     # An answer that is an error is an answer, too.
-    assert main(["check", "none.onnx", "--import", name]) == 1
+    complaint("check", "none.onnx", "--import", name, status=1)
     require_end(tmp_path)
 
 
@@ -162,9 +154,7 @@ def require_end(folder: Path) -> None:
         os.kill(int((folder / "sleeper").read_text()), 0)
 
 
-def test_death_of_the_process_is_seen_while_another_that_it_forked_goes_on(
-    zrt: Callable[..., str], saved: Callable[..., Path], module: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_death_of_the_process_is_seen_while_another_that_it_forked_goes_on(zrt, saved, module, tmp_path):
     name = module(
         "import os, pathlib, signal, time\n"
         "forked = os.fork()\n"
@@ -177,9 +167,7 @@ def test_death_of_the_process_is_seen_while_another_that_it_forked_goes_on(
     os.kill(int((tmp_path / "forked").read_text()), signal.SIGKILL)
 
 
-def test_operators_of_a_module_that_prints(
-    zrt_json: Callable[..., Any], saved: Callable[..., Path], module: Callable[[str], str]
-) -> None:
+def test_operators_of_a_module_that_prints(zrt_json, saved, module):
     name = module(f"print('{{')\n{OPERATORS}")
     proto, _, _ = proto_of(GOOD)
     proto.graph.node[0].op_type, proto.graph.node[0].domain = "Twice", "my.ops"
@@ -189,15 +177,8 @@ def test_operators_of_a_module_that_prints(
     assert zrt_json("check", path, "--import", name)["verdict"] == "runs"
 
 
-def test_other_providers_have_a_line_each(
-    zrt: Callable[..., str], saved: Callable[..., Path], module: Callable[[str], str]
-) -> None:
-    name = module(
-        f"import zrt\nzrt.Environment().register_provider_library('mine', {str(plugin.path())!r})\n\n\n"
-        "class Unused(zrt.CustomOp):\n    inputs = outputs = ('float32',)\n\n"
-        "    def compute(self, context):\n        raise AssertionError\n\n\n"
-        "domain = zrt.CustomOpDomain('my.ops', [Unused()])\n"
-    )
+def test_other_providers_have_a_line_each(zrt, saved, module):
+    name = module(f"{OPERATORS}zrt.Environment().register_provider_library('mine', {str(plugin.path())!r})\n")
     lines = zrt("check", saved(GOOD), "--import", name).splitlines()
     assert lines[1:3] == [
         "  1 node on CPUExecutionProvider",
@@ -205,13 +186,13 @@ def test_other_providers_have_a_line_each(
     ]
 
 
-def test_options_of_a_file_count(zrt_json: Callable[..., Any], saved: Callable[..., Path], tmp_path: Path) -> None:
+def test_options_of_a_file_count(zrt_json, saved, tmp_path):
     options = tmp_path / "options.toml"
     options.write_text(f"[session]\noptimized_model_filepath = '{tmp_path / 'written.onnx'}'\n")
     assert zrt_json("check", saved(GOOD), "--options", options)["verdict"] == "runs"
     assert not (tmp_path / "written.onnx").exists()
 
 
-def test_check_is_what_python_has(zrt_json: Callable[..., Any], saved: Callable[..., Path]) -> None:
+def test_check_is_what_python_has(zrt_json, saved):
     path = saved(OPEN)
     assert zrt_json("check", path) == json.loads(json.dumps(package.check(path).to_dict()))

@@ -1,6 +1,5 @@
 import json
 import os
-import subprocess
 import sys
 import textwrap
 
@@ -9,8 +8,7 @@ import onnx
 import pytest
 
 import zrt as package
-from tests.support import models
-from zrt.cli.common import shipped
+from tests.support import models, processes
 
 
 @pytest.fixture
@@ -18,14 +16,6 @@ def options(tmp_path):
     """A file of options that says how far to optimize."""
     path = tmp_path / "options.json"
     path.write_text(json.dumps({"session": {"graph_optimization_level": "ENABLE_BASIC"}}))
-    return path
-
-
-@pytest.fixture
-def digits(tmp_path):
-    """The shipped classifier as a file of the user's."""
-    path = tmp_path / "digits.onnx"
-    path.write_bytes(shipped("digits.onnx").read_bytes())
     return path
 
 
@@ -132,17 +122,11 @@ class TestNothingIsDestroyed:
         assert not new.exists()
 
     def test_parts_of_sparse_weights_are_no_output(self, complaint, tmp_path):
-        content = onnx.load_model_from_string(models.parse("(float[64] x) => (float[64] z) { z = Add(x, w) }"))
-        values = onnx.numpy_helper.from_array(np.ones(64, np.float32), "w")
-        onnx.external_data_helper.set_external_data(values, "values")
-        values.ClearField("raw_data")
-        places = onnx.numpy_helper.from_array(np.arange(64), "places")
-        content.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, places, [64]))
-        (tmp_path / "sparse.onnx").write_bytes(content.SerializeToString())
+        text = "(float[64] x) => (float[64] z) { z = Add(x, w) }"
+        model = models.save_sparse_apart(text, (64,), tmp_path / "sparse.onnx", "values")
         np.ones(64, np.float32).tofile(tmp_path / "values")
         before = (tmp_path / "values").read_bytes()
-        arguments = ("compile", tmp_path / "sparse.onnx", tmp_path / "values", "--overwrite")
-        assert "the same file" in complaint(*arguments, status=2)
+        assert "the same file" in complaint("compile", model, tmp_path / "values", "--overwrite", status=2)
         assert (tmp_path / "values").read_bytes() == before
 
     def test_options_file_is_no_output(self, complaint, digits, options):
@@ -244,9 +228,7 @@ class TestRequiredOperators:
             lines = [(of, at, sorted(names)) for of, opsets in required.items() for at, names in opsets.items()]
             print(json.dumps({f"{of};{at}": names for of, at, names in lines}))
         """
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code), str(path)], capture_output=True, text=True, check=False
-        )
+        done = processes.run(sys.executable, "-c", textwrap.dedent(code), path)
         if done.stderr.startswith("lacks: "):
             pytest.skip(f"this environment {done.stderr}")
         assert json.loads(done.stdout) == operators, done.stderr

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,14 +17,19 @@ def model(saved: Callable[..., Path]) -> Path:
     return saved(layers(4).SerializeToString())
 
 
-def test_equal_sides_are_status_0(zrt: Callable[..., str], zrt_json: Callable[..., Any], model: Path) -> None:
+@pytest.fixture
+def other(saved: Callable[..., Path]) -> Path:
+    """Of the same layers, one weight of which is another."""
+    return saved(layers(4, changed=2).SerializeToString(), "other.onnx")
+
+
+def test_equal_sides_are_status_0(zrt, zrt_json, model):
     assert zrt("diff", model, "default", "default").startswith("equal within the tolerance: 1 outputs, 8 values")
     document = zrt_json("diff", model, "level=disable_all,threads=2", "reference")
     assert (document["equal"], document["first"], len(document["values"])) == (True, None, 8)
 
 
-def test_first_value_is_named_with_status_1(zrt: Callable[..., str], model: Path, saved: Callable[..., Path]) -> None:
-    other = saved(layers(4, changed=2).SerializeToString(), "other.onnx")
+def test_first_value_is_named_with_status_1(zrt, model, other):
     lines = zrt("diff", model, "default", f"model={other}", "--worst", "2", status=1).splitlines()
     assert lines[0].startswith("output 't3' of node 'tanh3' (Tanh): at most ")
     assert lines[1].startswith("the first value that differs is 'm2' of node 'mul2' (MatMul): at most ")
@@ -33,66 +37,59 @@ def test_first_value_is_named_with_status_1(zrt: Callable[..., str], model: Path
     assert [line.split()[0] for line in lines if line.startswith((" m", " t"))] == ["m2", "t2"]
 
 
-def test_tolerance_decides(zrt: Callable[..., str], model: Path, saved: Callable[..., Path]) -> None:
-    other = saved(layers(4, changed=2).SerializeToString(), "other.onnx")
+def test_tolerance_decides(zrt, model, other):
     assert "equal" in zrt("diff", model, "default", f"model={other}", "--atol", "10")
 
 
-def test_made_up_inputs_with_which_no_side_runs_are_named(
-    complaint: Callable[..., str], saved: Callable[..., Path]
-) -> None:
+def test_made_up_inputs_with_which_no_side_runs_are_named(complaint, saved):
     body = "(float[n] x, int64[1] s) => (float[k] y) { y = Reshape(x, s) }"
-    path = saved(models.parsed(body).SerializeToString())
+    path = saved(models.parse(body))
     text = complaint("diff", path, "default", "reference", "--shape", "x=7", status=1)
     assert "Reshape" in text
     assert "made up: 'x', 's'. The model may need other data" in text
 
 
-def test_model_with_other_inputs_is_wrong_usage(
-    complaint: Callable[..., str], model: Path, saved: Callable[..., Path]
-) -> None:
-    other = saved(models.parsed("(float[n] q) => (float[n] y) { y = Neg(q) }").SerializeToString(), "other.onnx")
+def test_model_with_other_inputs_is_wrong_usage(complaint, model, saved):
+    other = saved(models.parse("(float[n] q) => (float[n] y) { y = Neg(q) }"), "other.onnx")
     assert "input 'q' is missing" in complaint("diff", model, "default", f"model={other}", status=2)
 
 
-def test_keys_with_a_dot_are_config_entries(zrt: Callable[..., str], saved: Callable[..., Path]) -> None:
+def test_keys_with_a_dot_are_config_entries(zrt, saved):
     [(key, value)] = APPROXIMATE.items()
     path = saved(GELU.SerializeToString())
     text = zrt("diff", path, "default", f"{key}={value}", "--rtol", "1e-6", "--atol", "1e-7", status=1)
     assert "the optimizer fuses node" in text
 
 
-def test_options_of_a_file(zrt: Callable[..., str], model: Path, tmp_path: Path) -> None:
+def test_options_of_a_file(zrt, model, tmp_path):
     options = tmp_path / "options.toml"
     options.write_text("[session]\ngraph_optimization_level = 'disable_all'\n")
     assert "equal" in zrt("diff", model, "default", f"options={options}")
 
 
-def test_mistakes_in_a_file_of_options_are_named(complaint: Callable[..., str], model: Path, tmp_path: Path) -> None:
+def test_mistakes_in_a_file_of_options_are_named(complaint, model, tmp_path):
     options = tmp_path / "options.toml"
     options.write_text("[session]\nintra_op_num_thread = 1\n")
     text = complaint("diff", model, "default", f"options={options}", "--json", status=2)
     assert "did you mean 'intra_op_num_threads'?" in text
 
 
-def test_files_that_options_name_are_not_written(zrt: Callable[..., str], model: Path, tmp_path: Path) -> None:
+def test_files_that_options_name_are_not_written(zrt, model, tmp_path):
     options, written = tmp_path / "options.toml", tmp_path / "written"
     options.write_text(f"[session]\noptimized_model_filepath = '{written}'\nprofile_file_prefix = '{written}'\n")
     assert "equal" in zrt("diff", model, f"options={options}", "default")
     assert not list(tmp_path.glob("written*"))
 
 
-def test_inputs_are_those_of_the_user(zrt_json: Callable[..., Any], model: Path, tmp_path: Path) -> None:
+def test_inputs_are_those_of_the_user(zrt_json, model, tmp_path):
     np.savez(tmp_path / "x.npz", x=np.zeros((2, 16), np.float32))
     document = zrt_json("diff", model, "default", "default", "--input", tmp_path / "x.npz")
     assert document["equal"]
 
 
-def test_numbers_that_json_lacks_are_null(zrt_json: Callable[..., Any], saved: Callable[..., Path]) -> None:
-    from tests.diagnosis.test_diff import parsed
-
-    a = saved(parsed("(float[2] x) => (float[2] y) { y = Sqrt(x) }").SerializeToString())
-    b = saved(parsed("(float[2] x) => (float[2] y) { h = Abs(x) y = Sqrt(h) }").SerializeToString(), "b.onnx")
+def test_numbers_that_json_lacks_are_null(zrt_json, saved):
+    a = saved(models.parse("(float[2] x) => (float[2] y) { y = Sqrt(x) }"))
+    b = saved(models.parse("(float[2] x) => (float[2] y) { h = Abs(x) y = Sqrt(h) }"), "b.onnx")
     document = zrt_json("diff", a, "default", f"model={b}", "--input", "x=-4,1", status=1)
     assert document["outputs"][0]["largest"] is None
 
@@ -109,24 +106,21 @@ def test_numbers_that_json_lacks_are_null(zrt_json: Callable[..., Any], saved: C
         (("default", "level="), "'level='"),
     ],
 )
-def test_mistakes_are_status_2(complaint: Callable[..., str], model: Path, sides: tuple[str, str], words: str) -> None:
+def test_mistakes_are_status_2(complaint, model, sides, words):
     assert words in complaint("diff", model, *sides, "--json", status=2)
 
 
-def test_missing_files_and_tolerances(complaint: Callable[..., str], model: Path, tmp_path: Path) -> None:
+def test_missing_files_and_tolerances(complaint, model, tmp_path):
     assert "none.onnx" in complaint("diff", tmp_path / "none.onnx", "default", "default", "--json", status=1)
     assert "none.toml" in complaint("diff", model, "default", f"options={tmp_path}/none.toml", "--json", status=1)
     assert main(["diff", str(model), "default", "default", "--rtol", "-1"]) == 2
 
 
+@pytest.mark.usefixtures("plots")
 class TestPlot:
     """``--plot`` and ``--dark``; test_bench.py tests what every plot shares."""
 
-    def test_picture_shows_the_first_value_and_how_many_differ(
-        self, zrt: Callable[..., str], model: Path, saved: Callable[..., Path], tmp_path: Path
-    ) -> None:
-        pytest.importorskip("matplotlib")
-        other = saved(layers(4, changed=2).SerializeToString(), "other.onnx")
+    def test_picture_shows_the_first_value_and_how_many_differ(self, zrt, model, other, tmp_path):
         light = tmp_path / "d.svg"
         lines = zrt("diff", model, "default", f"model={other}", "--plot", light, "--dark", status=1).splitlines()
         assert lines[-2:] == [f"picture: {light}", f"picture: {tmp_path / 'd-dark.svg'}"]
@@ -135,12 +129,7 @@ class TestPlot:
         assert "<!-- beyond the tolerance (4 values) -->" in text
 
     @pytest.mark.parametrize("far", ["equal", "infinite", "other shapes", "no floats"])
-    def test_any_values_are_drawn(
-        self, zrt: Callable[..., str], saved: Callable[..., Path], tmp_path: Path, far: str
-    ) -> None:
-        pytest.importorskip("matplotlib")
-        from tests.diagnosis.test_diff import parsed
-
+    def test_any_values_are_drawn(self, zrt, saved, tmp_path, far):
         texts = {
             "equal": ["y = Neg(x)"] * 2,
             "infinite": ["h = Sub(x, x) y = Div(x, h)", "h = Sub(x, x) y = Mul(x, h)"],
@@ -152,17 +141,14 @@ class TestPlot:
         }[far]
         kinds = "float" if far == "other shapes" else "float[n]"
         one, other = (
-            saved(parsed(f"(float[n] x) => ({kinds} y) {{ {text} }}").SerializeToString(), f"{number}.onnx")
+            saved(models.parse(f"(float[n] x) => ({kinds} y) {{ {text} }}"), f"{number}.onnx")
             for number, text in enumerate(texts)
         )
         picture = tmp_path / "d.png"
         zrt("diff", one, "default", f"model={other}", "--plot", picture, status=0 if far == "equal" else 1)
         assert picture.read_bytes().startswith(b"\x89PNG")
 
-    def test_dollars_in_names_are_no_formulas(
-        self, zrt: Callable[..., str], saved: Callable[..., Path], tmp_path: Path
-    ) -> None:
-        pytest.importorskip("matplotlib")
+    def test_dollars_in_names_are_no_formulas(self, zrt, saved, tmp_path):
         both = [layers(4), layers(4, changed=2)]
         for model in both:
             for node in model.graph.node:
@@ -172,44 +158,27 @@ class TestPlot:
         zrt("diff", one, "default", f"model={other}", "--plot", tmp_path / "d.svg", status=1)
         assert "<!-- first: $\\bad{$, node 'mul2' (MatMul) -->" in (tmp_path / "d.svg").read_text()
 
-    def test_side_that_fails_leaves_no_picture(
-        self, zrt: Callable[..., str], saved: Callable[..., Path], tmp_path: Path
-    ) -> None:
-        pytest.importorskip("matplotlib")
-        from tests.diagnosis.test_diff import parsed
-
-        one, other = (
-            saved(
-                parsed(
-                    f"(float[4] x) => (float[n] y) <int64[1] s = {{{size}}}> {{ y = Reshape(x, s) }}"
-                ).SerializeToString(),
-                f"{size}.onnx",
-            )
-            for size in (4, 3)
-        )
+    def test_side_that_fails_leaves_no_picture(self, zrt, saved, tmp_path):
+        text = "(float[4] x) => (float[n] y) <int64[1] s = {SIZE}> { y = Reshape(x, s) }"
+        one, other = (saved(models.parse(text.replace("SIZE", size)), f"{size}.onnx") for size in "43")
         picture = tmp_path / "d.png"
         assert "b fails, and a runs" in zrt("diff", one, "default", f"model={other}", "--plot", picture, status=1)
         assert not picture.exists()
 
-    def test_picture_replaces_no_file(self, complaint: Callable[..., str], model: Path, tmp_path: Path) -> None:
-        pytest.importorskip("matplotlib")
+    def test_picture_replaces_no_file(self, complaint, model, tmp_path):
         picture = tmp_path / "d.png"
         picture.write_text("mine")
         assert "--overwrite replaces it" in complaint("diff", model, "default", "default", "--plot", picture, status=2)
         assert picture.read_text() == "mine"
 
-    def test_picture_replaces_no_weights_of_a_side(
-        self, complaint: Callable[..., str], model: Path, tmp_path: Path
-    ) -> None:
-        pytest.importorskip("matplotlib")
+    def test_picture_replaces_no_weights_of_a_side(self, complaint, model, tmp_path):
         other = models.save_apart(models.weighted(), tmp_path / "split.onnx", "weights.svg")
         arguments = ("--plot", tmp_path / "weights.svg", "--overwrite")
         text = complaint("diff", model, "default", f"model={other}", *arguments, status=2)
         assert "is the same file as the input" in text
 
-    def test_missing_package_fails_before_the_work(
-        self, complaint: Callable[..., str], missing: Callable[[str], None], tmp_path: Path
-    ) -> None:
-        missing("matplotlib")
-        picture = tmp_path / "d.png"
-        assert install_line("plot") in complaint("diff", "no.onnx", "default", "default", "--plot", picture, status=1)
+
+def test_missing_plot_package_fails_before_the_work(complaint, missing, tmp_path):
+    missing("matplotlib")
+    picture = tmp_path / "d.png"
+    assert install_line("plot") in complaint("diff", "no.onnx", "default", "default", "--plot", picture, status=1)

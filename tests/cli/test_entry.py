@@ -193,8 +193,6 @@ class TestDefaultModel:
 
 
 class TestProcess:
-    """Behavior of the whole process."""
-
     def test_standard_output_has_only_json(self, saved):
         with start("bench", saved(models.add()), "--runs", 2, "--json") as process:
             out, _ = process.communicate()

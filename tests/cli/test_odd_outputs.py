@@ -2,7 +2,6 @@
 
 import errno
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from zrt.cli.common import shipped
 @pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["inspect"], ["--version"], ["nope"]])
 def test_closed_standard_output_is_not_an_error(arguments):
     """Services may run with their output closed."""
-    command = ["sh", "-c", '"$0" -m zrt "$@" >&-', sys.executable, *arguments]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
+    done = processes.run("sh", "-c", '"$0" -m zrt "$@" >&-', sys.executable, *arguments)
     assert "Traceback" not in done.stderr
     assert done.returncode == (2 if arguments == ["nope"] else 0)
 
@@ -26,31 +24,23 @@ always_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux h
 
 
 @always_full
+@pytest.mark.usefixtures("digits")
 @pytest.mark.parametrize(
     ("arguments", "unbuffered"),
     [
         (["info"], ""),
         (["info", "--json"], ""),
         (["--version"], ""),
-        (["compile", "m.onnx", "o.onnx"], ""),
+        (["compile", "digits.onnx", "o.onnx"], ""),
         # More than Python keeps until the command has ended; and it keeps nothing.
         (["run", "--json"], ""),
         (["info", "--json"], "1"),
     ],
 )
-def test_standard_output_on_a_full_disk_is_named(tmp_path, arguments, unbuffered):
-    (tmp_path / "m.onnx").write_bytes(shipped("digits.onnx").read_bytes())
-    variables = {**processes.environment(), "PYTHONUNBUFFERED": unbuffered}
+def test_standard_output_on_a_full_disk_is_named(tmp_path, monkeypatch, arguments, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "zrt", *arguments],
-            cwd=tmp_path,
-            env=variables,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-        )
+        done = processes.run(*processes.ZRT, *arguments, cwd=tmp_path, stdout=full)
     assert done.stderr == "zrt: standard output cannot be written: [Errno 28] No space left on device\n"
     assert done.returncode == 1
 
@@ -58,30 +48,24 @@ def test_standard_output_on_a_full_disk_is_named(tmp_path, arguments, unbuffered
 @always_full
 def test_standard_error_on_a_full_disk_leaves_the_status():
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "zrt", "run", "--input", "none=1"], stderr=full, timeout=60)
+        done = processes.run(*processes.ZRT, "run", "--input", "none=1", stderr=full)
     assert done.returncode == 2
 
 
 def test_closed_standard_error_leaves_standard_output_alone(tmp_path):
-    command = ["sh", "-c", '"$0" -m zrt "$@" 2>&-', sys.executable, "inspect", str(tmp_path / "none"), "--json"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60)
+    command = ("sh", "-c", '"$0" -m zrt "$@" 2>&-', sys.executable, "inspect", tmp_path / "none", "--json")
+    done = processes.run(*command)
     assert (done.returncode, done.stdout) == (1, "")
 
 
+@pytest.mark.usefixtures("digits")
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS takes no such name")
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
 @pytest.mark.parametrize("more", [[], ["--required-operators"]])
-def test_name_that_standard_output_cannot_show(tmp_path, encoding, more):
-    (tmp_path / "m.onnx").write_bytes(shipped("digits.onnx").read_bytes())
+def test_name_that_standard_output_cannot_show(tmp_path, monkeypatch, encoding, more):
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
     name = os.fsdecode(b"m\xff.onnx")
-    done = subprocess.run(
-        [sys.executable, "-m", "zrt", "compile", "m.onnx", name, *more],
-        cwd=tmp_path,
-        env={**processes.environment(), "PYTHONIOENCODING": encoding},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = processes.run(*processes.ZRT, "compile", "digits.onnx", name, *more, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "m?.onnx" in done.stdout
 
@@ -116,15 +100,13 @@ def test_text_on_a_full_disk_is_named(tmp_path, monkeypatch, complaint, command,
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("digits")
 @pytest.mark.parametrize("arguments", [("fast.onnx",), ("fast.ort",), ("fast.onnx", "--weights", "fast.weights")])
 def test_compile_on_a_full_disk_names_the_file(tmp_path, arguments):
-    (tmp_path / "model.onnx").write_bytes(shipped("digits.onnx").read_bytes())
     # No file may be larger than a few blocks.
-    command = ["sh", "-c", 'ulimit -f 8; "$0" -m zrt compile model.onnx "$@"', sys.executable, *arguments]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=processes.environment(), capture_output=True, text=True, timeout=60
-    )
+    command = ("sh", "-c", 'ulimit -f 8; "$0" -m zrt compile digits.onnx "$@"', sys.executable, *arguments)
+    done = processes.run(*command, cwd=tmp_path)
     assert done.returncode == 1
     assert repr(arguments[0]) in done.stderr
     assert "Traceback" not in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+    assert [path.name for path in tmp_path.iterdir()] == ["digits.onnx"]

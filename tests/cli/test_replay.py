@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +23,7 @@ def saved_model(tmp_path: Path) -> Callable[[str, str], Path]:
     return save
 
 
-def test_capsule_runs_again(
-    zrt_json: Callable[..., Any],
-    complaint: Callable[..., str],
-    saved_model: Callable[[str, str], Path],
-    tmp_path: Path,
-) -> None:
+def test_capsule_runs_again(zrt_json, complaint, saved_model, tmp_path):
     session = zrt.Session(saved_model("m.onnx", "(float[a, b] y) { y = Reshape(x, s) }"), QUIET)
     with session.record(capsules=tmp_path / "c", feeds=True) as recorder:
         with pytest.raises(FailError):
@@ -43,9 +37,7 @@ def test_capsule_runs_again(
     assert "no capsule" in complaint("replay", other, status=1)
 
 
-def test_slow_run_that_fails_now_is_a_failure(
-    zrt_json: Callable[..., Any], saved_model: Callable[[str, str], Path], tmp_path: Path
-) -> None:
+def test_slow_run_that_fails_now_is_a_failure(zrt_json, saved_model, tmp_path):
     session = zrt.Session(saved_model("m.onnx", "(float[n] y, int64[k] t) { y = Neg(x) t = Neg(s) }"), QUIET)
     with session.record(capsules=tmp_path / "c", feeds=True, slower_than=1e-9) as recorder:
         session.run([np.ones(6, np.float32), np.array([4, 5])])

@@ -1,6 +1,5 @@
 """``zrt score``: data sets of each format through models, bad rows, interrupted runs."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,13 @@ import pyarrow.parquet as parquet
 ROWS = 1000
 X = np.arange(ROWS * 3, dtype=np.float32).reshape(ROWS, 3) / 7
 K = np.arange(ROWS)
+LISTS = pa.list_(pa.float32())
 Y = np.repeat(X.sum(axis=1, keepdims=True) + 1, 2, axis=1)
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(models.affine())
-    return path
+def model(saved) -> Path:
+    return saved(models.affine())
 
 
 def table(x: Any = None, **more: Any) -> Any:
@@ -82,10 +80,9 @@ class TestFormats:
         check(*read(results))
         assert not (tmp_path / f"{results.name}.parts").exists()
 
-    def test_npy(self, tmp_path, score):
-        (tmp_path / "sums.onnx").write_bytes(models.sums())
+    def test_npy(self, saved, tmp_path, score):
         np.save(tmp_path / "x.npy", X)
-        assert score(tmp_path / "sums.onnx", tmp_path / "x.npy", tmp_path / "s.npy")[0] == 0
+        assert score(saved(models.sums()), tmp_path / "x.npy", tmp_path / "s.npy")[0] == 0
         np.testing.assert_allclose(np.load(tmp_path / "s.npy"), X.sum(axis=1), rtol=1e-5)
 
     def test_folders(self, model, tmp_path, score):
@@ -96,20 +93,17 @@ class TestFormats:
         found = datasets.dataset(tmp_path / "out", format="parquet").to_table()
         check(found["y"].to_pylist(), found["n"])
 
-    def test_texts(self, tmp_path, score):
-        (tmp_path / "texts.onnx").write_bytes(models.texts())
+    def test_texts(self, saved, tmp_path, score):
         parquet.write_table(pa.table({"s": ["a", "bé", ""] * 100}), tmp_path / "s.parquet")
-        status, _ = score(tmp_path / "texts.onnx", tmp_path / "s.parquet", tmp_path / "t.parquet")
-        assert status == 0
+        assert score(saved(models.texts()), tmp_path / "s.parquet", tmp_path / "t.parquet")[0] == 0
         assert parquet.read_table(tmp_path / "t.parquet")["t"].to_pylist() == ["a", "bé", ""] * 100
 
     @pytest.mark.parametrize("target", ["parquet", "csv", "npz"])
-    def test_bfloat16_is_written_as_float32(self, build, tmp_path, target, score):
-        model = build("(bfloat16[n] n) => (bfloat16[n] y) { y = Identity(n) }")
-        (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    def test_bfloat16_is_written_as_float32(self, saved, tmp_path, target, score):
+        model = saved(models.parse("(bfloat16[n] n) => (bfloat16[n] y) { y = Identity(n) }"))
         np.savez(tmp_path / "data.npz", n=np.array([1.5, -2], np.float32))
         results = tmp_path / f"results.{target}"
-        assert score(tmp_path / "model.onnx", tmp_path / "data.npz", results)[0] == 0
+        assert score(model, tmp_path / "data.npz", results)[0] == 0
         if target == "npz":
             column = np.load(results)["y"]
             assert (column.dtype, column.tolist()) == (np.float32, [1.5, -2])
@@ -133,7 +127,7 @@ class TestFormats:
         first = (tmp_path / "results.csv").read_text().splitlines()[1]
         assert first.startswith('1,"007",')
 
-    def test_words_for_no_number_stay_texts_among_texts(self, model, tmp_path, score):
+    def test_words_for_no_number_stay_texts_among_texts(self, model, saved, tmp_path, score):
         """NA is a country."""
         lines = ["x0,x1,x2,k,country,size", "1,2,3,4,NA,NA", '1,2,3,5,"",7', "1,2,3,6,null,null", "1,NA,3,7,DE,9"]
         (tmp_path / "data.csv").write_text("\n".join(lines))
@@ -143,11 +137,8 @@ class TestFormats:
         table = parquet.read_table(results)
         assert table["country"].to_pylist() == ["NA", "", "null"]
         assert (str(table["size"].type), table["size"].to_pylist()) == ("int64", [None, 7, None])
-        (tmp_path / "texts.onnx").write_bytes(models.texts())
-        assert (
-            score(tmp_path / "texts.onnx", tmp_path / "data.csv", results, "--input", "country=s", "--overwrite")[0]
-            == 0
-        )
+        texts = saved(models.texts(), "texts.onnx")
+        assert score(texts, tmp_path / "data.csv", results, "--input", "country=s", "--overwrite")[0] == 0
         assert parquet.read_table(results)["t"].to_pylist() == ["NA", "", "null", "DE"]
 
     def test_kept_texts_of_some_mebibytes(self, model, tmp_path, score):
@@ -195,12 +186,11 @@ class TestFormats:
         assert table["id"].to_pylist() == list(range(7, ROWS + 7))
         assert table["pair"].to_pylist()[3] == [3, 3]
 
-    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, build, tmp_path, score):
+    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, saved, tmp_path, score):
         """In the order of the file, which is not that of the names."""
-        model = build("(float[n, 2, 3] image) => (float[n, 2, 3] y) { y = Identity(image) }")
-        (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+        model = saved(models.parse("(float[n, 2, 3] image) => (float[n, 2, 3] y) { y = Identity(image) }"))
         (tmp_path / "data.csv").write_text("p0,p10,p1,other,p3,p4,p2\n0,1,2,9,3,4,5\n")
-        arguments = (tmp_path / "model.onnx", tmp_path / "data.csv", tmp_path / "results.parquet")
+        arguments = (model, tmp_path / "data.csv", tmp_path / "results.parquet")
         status, report = score(*arguments, "--input", "p*=image")
         assert status == 0, report
         assert parquet.read_table(arguments[2])["y"].to_pylist() == [[[0, 1, 2], [3, 4, 5]]]
@@ -212,13 +202,10 @@ class TestFormats:
 
     @pytest.mark.parametrize("bad", [False, True])
     @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv", "r.npz"])
-    def test_bytes_do_not_tell_where_parts_were_cut(self, tmp_path, target, bad, monkeypatch, score):
-        model = tmp_path / "sums.onnx"
-        model.write_bytes(models.sums())
+    def test_bytes_do_not_tell_where_parts_were_cut(self, saved, tmp_path, target, bad, monkeypatch, score):
+        model = saved(models.sums())
         rows = [None if bad and number % 97 == 5 else row for number, row in enumerate(X.tolist())]
-        parquet.write_table(
-            table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "data.parquet", row_group_size=300
-        )
+        parquet.write_table(table(pa.array(rows, LISTS)), tmp_path / "data.parquet", row_group_size=300)
         more = () if target == "r.npz" else ("--keep", "id")
         made = []
         for cut in (1, 100, 1000, 1 << 20):
@@ -230,11 +217,10 @@ class TestFormats:
 
 
 class TestShapes:
-    def test_rows_of_different_lengths(self, tmp_path, score):
-        (tmp_path / "sums.onnx").write_bytes(models.sums())
+    def test_rows_of_different_lengths(self, saved, tmp_path, score):
         rows = [[1.0] * (1 + number // 3 % 4) for number in range(100)]
         parquet.write_table(pa.table({"x": rows}), tmp_path / "x.parquet")
-        assert score(tmp_path / "sums.onnx", tmp_path / "x.parquet", tmp_path / "s.npy")[0] == 0
+        assert score(saved(models.sums()), tmp_path / "x.parquet", tmp_path / "s.npy")[0] == 0
         assert np.load(tmp_path / "s.npy").tolist() == [len(row) for row in rows]
 
     def test_nested_lists_become_tensors(self, model, tmp_path, score):
@@ -250,7 +236,7 @@ BAD = {3: None, 500: [1.0], 501: [1.0, None, 2.0], 999: [1.0] * 4}
 class TestBadRows:
     def data(self, tmp_path: Path) -> Path:
         rows = [BAD.get(number, row) for number, row in enumerate(X.tolist())]
-        parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
+        parquet.write_table(table(pa.array(rows, LISTS)), tmp_path / "bad.parquet")
         return tmp_path / "bad.parquet"
 
     def test_are_left_out_and_reported(self, model, tmp_path, score):
@@ -276,18 +262,17 @@ class TestBadRows:
         np.testing.assert_allclose(table["y"].take(good).to_pylist(), Y[good], rtol=1e-5)
 
     @pytest.mark.parametrize(("more", "good"), [((), [0, 2, 3]), (("--skip-bad",), [0, 1, 2, 3])])
-    def test_kept_column_of_numpy_has_several_numbers_a_row(self, tmp_path, more, good, score):
-        (tmp_path / "sums.onnx").write_bytes(models.sums())
+    def test_kept_column_of_numpy_has_several_numbers_a_row(self, saved, tmp_path, more, good, score):
         x, pairs = np.ones((4, 2)), np.arange(8).reshape(4, 2)
         x[1, 0] = 1e300
         np.savez(tmp_path / "data.npz", x=x, pairs=pairs)
         results = tmp_path / "results.parquet"
-        _, document = score(tmp_path / "sums.onnx", tmp_path / "data.npz", results, "--keep", "pairs", *more)
+        _, document = score(saved(models.sums()), tmp_path / "data.npz", results, "--keep", "pairs", *more)
         assert [bad["row"] for bad in document["bad"]] == [1]
         assert parquet.read_table(results)["pairs"].to_pylist() == pairs[good].tolist()
 
     def test_all_rows_bad(self, model, tmp_path, score):
-        parquet.write_table(table(pa.nulls(20, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
+        parquet.write_table(table(pa.nulls(20, LISTS)), tmp_path / "bad.parquet")
         status, report = score(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad")
         assert (status, report["bad_rows"]) == (0, 20)
         assert parquet.read_table(tmp_path / "a.parquet")["y"].to_pylist() == [None] * 20
@@ -300,26 +285,24 @@ class TestBadRows:
     @pytest.mark.parametrize(
         ("text", "rows", "kind"),
         [
-            ("(float[n, l] x) => (float[n, l] y) { y = Relu(x) }", [[2.0] * 4], pa.list_(pa.float32())),
+            ("(float[n, l] x) => (float[n, l] y) { y = Relu(x) }", [[2.0] * 4], LISTS),
             ("(string[n] x) => (string[n] y) { y = Identity(x) }", ["a", "b"], pa.string()),
             ("(string[n] x) => (string[n] y) { y = Identity(x) }", [], pa.string()),
         ],
         ids=["open size", "texts", "no text"],
     )
-    def test_run_of_bad_rows_alone_has_the_shapes_of_others(self, tmp_path, text, rows, kind, batch, score):
-        (tmp_path / "model.onnx").write_bytes(models.parse(text))
+    def test_run_of_bad_rows_alone_has_the_shapes_of_others(self, saved, tmp_path, text, rows, kind, batch, score):
         parquet.write_table(pa.table({"x": pa.array([None, *rows, None], kind)}), tmp_path / "data.parquet")
-        arguments = (tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / "results.parquet")
+        arguments = (saved(models.parse(text)), tmp_path / "data.parquet", tmp_path / "results.parquet")
         status, document = score(*arguments, "--skip-bad", "--batch", batch, "--lanes", 1)
         assert (status, document["bad_rows"]) == (0, 2), document
         assert parquet.read_table(arguments[2])["y"].to_pylist() == [None, *rows, None]
 
-    def test_data_set_without_rows_has_results_without_rows(self, tmp_path, score):
-        (tmp_path / "texts.onnx").write_bytes(models.texts())
+    def test_data_set_without_rows_has_results_without_rows(self, saved, tmp_path, score):
         rows = pa.table({"s": pa.array([], pa.string()), "id": pa.array([], pa.int16())})
         parquet.write_table(rows, tmp_path / "data.parquet")
         results = tmp_path / "results.parquet"
-        assert score(tmp_path / "texts.onnx", tmp_path / "data.parquet", results, "--keep", "id")[0] == 0
+        assert score(saved(models.texts()), tmp_path / "data.parquet", results, "--keep", "id")[0] == 0
         found = parquet.read_table(results)
         assert (found.num_rows, found.column_names, str(found["id"].type)) == (0, ["id", "t"], "int16")
 
@@ -330,7 +313,7 @@ class TestBadRows:
         elif kind == "csv":
             (tmp_path / "data.csv").write_text("x0,x1,x2,k,id\n1,?,3,4,5\n")
         else:
-            parquet.write_table(table(pa.nulls(20, pa.list_(pa.float32()))), tmp_path / "data.parquet")
+            parquet.write_table(table(pa.nulls(20, LISTS)), tmp_path / "data.parquet")
         more = CSV if kind == "csv" else ()
         results = tmp_path / "results.parquet"
         assert score(model, tmp_path / f"data.{kind}", results, "--keep", "id", *more)[0] == 1
@@ -341,7 +324,7 @@ class TestBadRows:
     @pytest.mark.parametrize("place", [0, 64, 100, 936])
     def test_whole_batches_of_bad_rows_beside_kept_columns(self, model, tmp_path, place, score):
         rows = [None if place <= number < place + 64 else row for number, row in enumerate(X.tolist())]
-        parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "data.parquet")
+        parquet.write_table(table(pa.array(rows, LISTS)), tmp_path / "data.parquet")
         results = tmp_path / "results.parquet"
         assert score(model, tmp_path / "data.parquet", results, "--keep", "id", "--batch", 64)[0] == 1
         assert parquet.read_table(results)["id"].to_pylist() == [
@@ -349,18 +332,14 @@ class TestBadRows:
         ]
 
     @pytest.mark.parametrize("more", [(), ("--skip-bad",)])
-    def test_batches_do_not_depend_on_the_time_that_runs_take(self, tmp_path, monkeypatch, more, score):
+    def test_batches_do_not_depend_on_the_time_that_runs_take(self, saved, tmp_path, monkeypatch, more, score):
         """The results of this model tell which rows were in a batch."""
-        model = tmp_path / "model.onnx"
-        model.write_bytes(
-            models.parse(
-                """(float[n, l] x) => (float[n] y) <int64[1] a = {1}, int64[1] b = {0}> {
-                    s = ReduceSum <keepdims = 0> (x, a)
-                    m = ReduceSum <keepdims = 1> (s, b)
-                    y = Sub(s, m)
-                }"""
-            )
-        )
+        text = """(float[n, l] x) => (float[n] y) <int64[1] a = {1}, int64[1] b = {0}> {
+            s = ReduceSum <keepdims = 0> (x, a)
+            m = ReduceSum <keepdims = 1> (s, b)
+            y = Sub(s, m)
+        }"""
+        model = saved(models.parse(text))
         generator = np.random.default_rng(0)
         rows = [
             None if bad else [float(number)] * (2 + number // 700 % 2)
@@ -395,7 +374,7 @@ class TestBadRows:
 
     @pytest.mark.parametrize("lists", [[[1.0, 2.0]] * 2, [[1.0, 2.0], [1.0] * 3], [[1.0, 2.0], None]], ids=str)
     def test_lists_beside_numbers(self, model, tmp_path, lists, score):
-        columns = {"x0": [1.0, 2.0], "x1": pa.array(lists, pa.list_(pa.float32())), "x2": [1.0, 1.0], "k": [1, 2]}
+        columns = {"x0": [1.0, 2.0], "x1": pa.array(lists, LISTS), "x2": [1.0, 1.0], "k": [1, 2]}
         parquet.write_table(pa.table(columns), tmp_path / "data.parquet")
         status, report = score(model, tmp_path / "data.parquet", tmp_path / "results.csv", *CSV)
         assert (status, [one["row"] for one in report["bad"]]) == (1, [0, 1])
@@ -462,16 +441,14 @@ class TestMistakes:
         assert "is part of the data set" in report
         assert part.read_bytes() == before
 
-    def test_of_csv_results(self, tmp_path, score):
-        (tmp_path / "model.onnx").write_bytes(models.affine())
+    def test_of_csv_results(self, model, tmp_path, score):
         x = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
         parquet.write_table(pa.table({"x": x, "k": K, "y_0": K, "nested": [[k] for k in K]}), tmp_path / "data.parquet")
         for column, message in (
             ("y_0", "two columns of a CSV file would be 'y_0'"),
             ("nested", "csv files cannot hold"),
         ):
-            arguments = (tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / f"{column}.csv")
-            status, report = score(*arguments, "--keep", column)
+            status, report = score(model, tmp_path / "data.parquet", tmp_path / f"{column}.csv", "--keep", column)
             assert status == 1
             assert message in report
 
@@ -494,7 +471,7 @@ class TestMistakes:
 
 def test_text_names_bad_rows(model, tmp_path, capsys):
     rows = [None, *X[1:].tolist()]
-    parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
+    parquet.write_table(table(pa.array(rows, LISTS)), tmp_path / "bad.parquet")
     assert main(["score", str(model), str(tmp_path / "bad.parquet"), str(tmp_path / "r.parquet")]) == 1
     out = capsys.readouterr().out
     assert f"{ROWS} rows in" in out
@@ -520,14 +497,8 @@ def test_memory_does_not_grow_with_the_data(tmp_path):
         ) as file:
             for _ in range(count // 50_000):
                 file.write_table(rows)
-        done = subprocess.run(
-            [sys.executable, "-c", code, "score", "model.onnx", "x.parquet", f"{count}.npy", "--batch", "256"],
-            cwd=tmp_path,
-            env=processes.environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        arguments = ("score", "model.onnx", "x.parquet", f"{count}.npy", "--batch", 256)
+        done = processes.run(sys.executable, "-c", code, *arguments, cwd=tmp_path, timeout=120)
         assert done.returncode == 0, done.stderr
         peaks.append(int(done.stdout.split()[-1]) / 1024)
     assert peaks[1] - peaks[0] < 90, peaks

@@ -22,8 +22,6 @@ def undecodable(*texts: bytes) -> Any:
 
 
 class TestRowsOfOddColumns:
-    """Each row has its own result, or is reported."""
-
     @pytest.mark.parametrize("wider", [pa.int64(), pa.float64()], ids=str)
     def test_files_of_a_folder_have_numbers_of_other_types(self, saved, tmp_path, wider, score):
         (tmp_path / "data").mkdir()
@@ -79,11 +77,10 @@ class TestRowsOfOddColumns:
         assert score(saved(models.same("string[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")[0] == 0
         assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == ["a\0", "\0", "b"]
 
-    def test_lists_of_nothing_are_rows(self, tmp_path, score):
+    def test_lists_of_nothing_are_rows(self, saved, tmp_path, score):
         text = "(int64[n, l] x) => (int64[n] y) <int64[1] a = {1}> { y = ReduceSum <keepdims = 0> (x, a) }"
-        (tmp_path / "model.onnx").write_bytes(models.parse(text))
         parquet.write_table(pa.table({"x": [[1, 2], [], [3]]}), tmp_path / "data.parquet")
-        status, report = score(tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / "r.parquet")
+        status, report = score(saved(models.parse(text)), tmp_path / "data.parquet", tmp_path / "r.parquet")
         assert status == 0, report
         assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == [3, 0, 3]
 

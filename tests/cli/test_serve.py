@@ -6,7 +6,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -27,6 +26,7 @@ from tests.conftest import LOOP
 from tests.serving import wire
 from tests.support import models
 from zrt._common.installation import install_line
+from zrt.cli.common import shipped
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
 
@@ -264,7 +264,7 @@ def test_sigterm_under_load_loses_no_request_that_was_taken(start, workers):
 
 
 def test_models_have_names_and_versions(start, saved, installed):
-    digits = Path(sys.modules["zrt"].__file__ or "").parent / "models" / "digits.onnx"
+    digits = shipped("digits.onnx")
     copy = saved(digits.read_bytes(), "copy.onnx")
     process, document = start(copy, f"a={copy}", f"a:2={digits}", "--access-log", "--max-batch", 4, "--timeout", 9)
     assert document["models"] == ["copy", "a"]
@@ -349,7 +349,7 @@ def test_missing_ray_is_a_complaint(installed, complaint, missing):
 
 
 def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed, saved):
-    digits = Path(sys.modules["zrt"].__file__ or "").parent / "models" / "digits.onnx"
+    digits = shipped("digits.onnx")
     path = saved(digits.read_bytes(), "copy.onnx")
     for sent, model in ((["--send"], digits.read_bytes()), ([], str(path))):
         words = ["serve", str(path), "--ray", "auto", "--cpus", "3", "--provider", "tensorrt", *sent]

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -22,7 +21,6 @@ from tests.cli.served import DIGITS, LAST_COUNT, ask, end, metrics
 from tests.cli.served import installed as installed
 from tests.cli.served import start as start
 from tests.support import processes
-from zrt.cli.common import shipped
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
 
@@ -104,14 +102,7 @@ class TestWorkers:
         eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
     def test_model_that_cannot_be_loaded_is_a_complaint(self, installed):
-        words = ["serve", "--workers", "2", "--port", "0", "no such file.onnx"]
-        done = subprocess.run(
-            [sys.executable, "-m", "zrt", *words],
-            capture_output=True,
-            text=True,
-            env=processes.environment(),
-            timeout=60,
-        )
+        done = processes.run(*processes.ZRT, "serve", "--workers", 2, "--port", 0, "no such file.onnx")
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith("zrt serve: ")
         assert "no such file.onnx" in done.stderr
@@ -143,7 +134,7 @@ class TestWorkers:
             "nobody = zrt.CustomOpDomain('nobody', [Op()])\n"
         )
         with subprocess.Popen(
-            [sys.executable, "-m", "zrt", "serve", "--workers", "2", "--port", "0", "--import", "busy"],
+            [*processes.ZRT, "serve", "--workers", "2", "--port", "0", "--import", "busy"],
             cwd=folder,
             env={**processes.environment(), "ZRT_MODEL": ""},
             stdout=subprocess.PIPE,
@@ -188,11 +179,10 @@ class TestWorkers:
             "zrt serve: --import: 'busy' cannot be imported: ValueError: no model\n",
         )
 
-    def test_new_models_that_cannot_be_loaded_leave_the_old_ones(self, start, saved, eventually):
-        path = saved(shipped("digits.onnx").read_bytes(), "digits.onnx")
-        process, document = start(path, "--workers", 2)
+    def test_new_models_that_cannot_be_loaded_leave_the_old_ones(self, start, digits, eventually):
+        process, document = start(digits, "--workers", 2)
         workers = self.processes(document["address"])
-        path.write_bytes(b"no model")
+        digits.write_bytes(b"no model")
         process.send_signal(signal.SIGHUP)
         first, second = process.stderr.readline(), process.stderr.readline()
         assert "keeping worker" in first

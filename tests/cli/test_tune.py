@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.usefixtures("asked")
-def test_table_and_words(zrt: Callable[..., str], model: Path) -> None:
+def test_table_and_words(zrt, model):
     lines = zrt("tune", model).splitlines()
     assert any(line.split()[-3:] == ["0.800", "0.750-0.850", "0.900"] for line in lines)
     assert "failed: memory=bounded: it has none" in lines
@@ -54,7 +54,7 @@ def test_table_and_words(zrt: Callable[..., str], model: Path) -> None:
     ]
 
 
-def test_json(zrt_json: Callable[..., Any], asked: list[Any], model: Path) -> None:
+def test_json(zrt_json, asked, model):
     document = zrt_json("tune", model, "--goal", "p99", "--seconds", "2m", "--shape", "x=3,4")
     assert (document["goal"], document["ratio"], document["trials"][1]["verdict"]) == ("p99", 0.81, "chosen")
     assert document["session"]["intra_op_num_threads"] == 1
@@ -67,7 +67,7 @@ def test_json(zrt_json: Callable[..., Any], asked: list[Any], model: Path) -> No
 
 @pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize("suffix", ["toml", "json"])
-def test_output_is_a_file_of_options(zrt: Callable[..., str], model: Path, tmp_path: Path, suffix: str) -> None:
+def test_output_is_a_file_of_options(zrt, model, tmp_path, suffix):
     given = tmp_path / "given.toml"
     given.write_text('[session]\nenable_mem_pattern = false\n[run]\ntag = "kept"\n[[providers]]\nname = "cpu"\n')
     output = tmp_path / f"tuned.{suffix}"
@@ -79,9 +79,7 @@ def test_output_is_a_file_of_options(zrt: Callable[..., str], model: Path, tmp_p
     assert options.providers == ["cpu"]
 
 
-def test_output_replaces_no_file_by_mistake(
-    complaint: Callable[..., str], zrt: Callable[..., str], asked: list[Any], model: Path, tmp_path: Path
-) -> None:
+def test_output_replaces_no_file_by_mistake(complaint, zrt, asked, model, tmp_path):
     given = tmp_path / "given.json"
     given.write_text("{}")
     assert "same file" in complaint("tune", model, "--options", given, "--output", given, "--overwrite", status=2)
@@ -92,7 +90,7 @@ def test_output_replaces_no_file_by_mistake(
     assert json.loads(given.read_text())["session"]["intra_op_num_threads"] == 1
 
 
-def test_interrupt_writes_nothing(monkeypatch: pytest.MonkeyPatch, zrt: Callable[..., str], model: Path) -> None:
+def test_interrupt_writes_nothing(monkeypatch, zrt, model):
     def interrupted(*_: Any) -> Tuning:
         raise KeyboardInterrupt
 
@@ -101,12 +99,12 @@ def test_interrupt_writes_nothing(monkeypatch: pytest.MonkeyPatch, zrt: Callable
     assert [path.name for path in model.parent.iterdir()] == ["model.onnx"]
 
 
-def test_search_of_too_little_time(zrt_json: Callable[..., Any], model: Path) -> None:
+def test_search_of_too_little_time(zrt_json, model):
     document = zrt_json("tune", model, "--seconds", "0.000001")
     assert {trial["verdict"] for trial in document["trials"]} == {"given", "not tried"}
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "soon", "1e300"])
-def test_wrong_use(complaint: Callable[..., str], model: Path, seconds: str) -> None:
+def test_wrong_use(complaint, model, seconds):
     assert "--seconds" in complaint("tune", model, "--seconds", seconds, status=2)
     assert "goal" in complaint("tune", model, "--goal", "speed", status=2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -114,14 +112,9 @@ class TestSize:
 @pytest.mark.parametrize(
     "before", ["", "onnxruntime.set_global_thread_pool_sizes(2, 1); options.use_per_session_threads = False"]
 )
-def test_variable_sets_the_budget_of_a_program_on_the_drop_in(tmp_path, before):
+def test_variable_sets_the_budget_of_a_program_on_the_drop_in(tmp_path, before, monkeypatch):
+    monkeypatch.setenv("ZRT_CPUS", "3")
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(before=before, model=str(Path(zrt.__file__).parent / "models" / "digits.onnx")))
-    done = subprocess.run(
-        [sys.executable, "-m", "zrt.onnxruntime", os.fspath(program)],
-        env=processes.environment() | {"ZRT_CPUS": "3"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = processes.run(sys.executable, "-m", "zrt.onnxruntime", program, timeout=120)
     assert (done.stdout, done.stderr) == ("(3, 3, 0, 1)\n", "")

@@ -3,7 +3,6 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -61,7 +60,7 @@ def version_1(folder: str, granted: str, period: str) -> dict[str, str]:
         *((groups, {}, None) for groups in ("", "nonsense\n", "1:cpu\n", "::\n", "0::\n")),
     ],
 )
-def test_quota_of_a_made_up_system(tmp_path: Path, groups: str, files: dict[str, str], expected: float | None) -> None:
+def test_quota_of_a_made_up_system(tmp_path, groups, files, expected):
     """`groups` are the lines of /proc/self/cgroup, `files` those below /sys/fs/cgroup."""
     for name, content in files.items():
         file = tmp_path / "mounts" / name
@@ -71,7 +70,7 @@ def test_quota_of_a_made_up_system(tmp_path: Path, groups: str, files: dict[str,
     assert quota(str(tmp_path / "cgroup"), str(tmp_path / "mounts")) == expected
 
 
-def test_no_quota_on_other_systems(tmp_path: Path) -> None:
+def test_no_quota_on_other_systems(tmp_path):
     assert quota(str(tmp_path / "none"), str(tmp_path)) is None
 
 
@@ -103,16 +102,7 @@ class TestRules:
             (1, 1, 1, None, 1, 0),
         ],
     )
-    def test_threads(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        machine: int,
-        cores: int,
-        mask: int,
-        granted: float | None,
-        cpus: int,
-        threads: int,
-    ) -> None:
+    def test_threads(self, monkeypatch, machine, cores, mask, granted, cpus, threads):
         monkeypatch.setattr(os, "cpu_count", lambda: machine)
         monkeypatch.setattr(cpu_limits, "affinity", lambda: mask)
         with monkeypatch.context() as patch:
@@ -130,16 +120,16 @@ class TestSessions:
 
     @needs_affinity
     @pytest.mark.parametrize("pools", ["session", "environment"])
-    def test_affinity_mask(self, script: Script, pools: str) -> None:
+    def test_affinity_mask(self, script, pools):
         script("limited_threads.py", pools, "affinity")
 
     @pytest.mark.parametrize("pools", ["session", "environment"])
-    def test_quota_of_a_cgroup(self, script: Script, pools: str) -> None:
+    def test_quota_of_a_cgroup(self, script, pools):
         """In a real cgroup, where this process may make one."""
         done = script("limited_threads.py", pools, "cgroup")
         if "no cgroup" in done.stdout:
             pytest.skip(done.stdout.strip())
 
     @needs_affinity
-    def test_mask_that_changes_between_loads(self, script: Script) -> None:
+    def test_mask_that_changes_between_loads(self, script):
         script("changing_affinity.py")

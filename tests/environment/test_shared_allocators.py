@@ -8,6 +8,7 @@ import pytest
 
 import zrt
 from tests.support import plugin as source
+from tests.support.arrays import f32, on_host
 from zrt import ArenaConfig
 from zrt.errors import AllocationError, ArgumentError, BusyError, InvalidArgumentError, ProviderError
 from zrt.providers import usable
@@ -51,10 +52,8 @@ def roundtrip(allocator):
     """Copies numbers to memory of the allocator and back."""
     value = zrt.Value.allocate((3,), np.float32, allocator)
     assert value.memory == allocator.memory
-    back = np.empty(3, np.float32)
-    zrt.copy(np.array([1, 2, 3], np.float32), value)
-    zrt.copy(value, back)
-    return back.tolist()
+    zrt.copy(f32(1, 2, 3), value)
+    return on_host(value)
 
 
 class TestFind:

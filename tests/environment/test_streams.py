@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support.arrays import Tracked
 from tests.support.bindings import bind
 from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, UnsupportedError
@@ -31,10 +32,6 @@ def there(plugin, negate):
 
 
 X = np.array([-1, 2, 3], np.float32)
-
-
-class Array(np.ndarray):
-    """An array that takes weak references."""
 
 
 class TestStreams:
@@ -64,7 +61,7 @@ class TestCopies:
         assert back.tolist() == X.tolist()
 
     def test_stream_keeps_the_tensors_alive_until_they_are_released(self, stream, there):
-        source = np.zeros(3, np.float32).view(Array)
+        source = np.zeros(3, np.float32).view(Tracked)
         gone = weakref.ref(source)
         zrt.copy(source, there, stream)
         del source
@@ -75,7 +72,7 @@ class TestCopies:
         assert gone() is None
 
     def test_closed_stream_releases_the_tensors(self, plugin, there):
-        source = np.zeros(3, np.float32).view(Array)
+        source = np.zeros(3, np.float32).view(Tracked)
         gone = weakref.ref(source)
         with zrt.SyncStream(plugin.own) as stream:
             zrt.copy(source, there, stream)

@@ -38,15 +38,8 @@ SWITCHES = [
 
 def run(command, variables):
     """Runs a child with these variables; returns its output."""
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=processes.ROOT,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    options = {"cwd": processes.ROOT, "env": variables, "stdin": subprocess.DEVNULL, "timeout": 120}
+    done = processes.run(sys.executable, *command, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

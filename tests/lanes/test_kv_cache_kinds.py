@@ -148,14 +148,8 @@ class TestInPlace:
     @pytest.fixture
     def lane(self, load) -> zrt.StatefulLane:
         session = load(IN_PLACE)
-        caches = zrt.kv_cache(
-            session,
-            3,
-            pairs=[StatePair("present_0", "past_0", axis=0)],
-            in_place=True,
-            follow=["total_sequence_length"],
-        )
-        return session.lane(state=caches)
+        pairs, follow = [StatePair("present_0", "past_0", axis=0)], ["total_sequence_length"]
+        return session.lane(state=zrt.kv_cache(session, 3, pairs=pairs, in_place=True, follow=follow))
 
     def test_one_buffer_has_both_ends(self, lane):
         address = lane.state["past_0"].ctypes.data

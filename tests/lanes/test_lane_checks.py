@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 from tests.custom_ops import support
@@ -58,7 +57,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, trials: list[str]) -> list[str]:
 
 def declared_as(text: str, shape: list[int | str]) -> bytes:
     """A model that declares its first output with another shape than onnx's checker would let it have."""
-    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {text}')
+    model = models.parsed(text)
     tensor = model.graph.output[0].type.tensor_type
     tensor.ClearField("shape")
     for size in shape:
@@ -126,27 +125,18 @@ class TestWronglyDeclaredOutputs:
         assert runs == ["zeros", "trial"] * 2
 
     def test_sparse_tensor_is_a_value(self) -> None:
-        helper = onnx.helper
-        numbers = helper.make_tensor("values", models.FLOAT, [2], [1, 2])
-        places = helper.make_tensor("at", models.INT64, [2], [0, 3])
-        values = models.node("Constant", [], ["y"], sparse_value=helper.make_sparse_tensor(numbers, places, [2, 3]))
-        model = models.build(
-            [values, models.node("Neg", ["x"], ["z"])],
-            [models.tensor("x", models.FLOAT, [2])],
-            [models.tensor("y", models.FLOAT, [2, 3]), models.tensor("z", models.FLOAT, [2])],
-        )
-        session = Session(model, SessionOptions(log_severity_level="FATAL"))
+        session = Session(models.sparse_constant(), SessionOptions(log_severity_level="FATAL"))
         for options in ({}, {"outputs": LaneMemory.left()}):
-            lane = session.lane(**options)
-            sparse = run_on(lane, x=3)["y"]
+            lane = session.lane([2], **options)
+            sparse = run_on(lane, x=3)["s"]
             assert sparse.kind is ValueKind.SPARSE_TENSOR
-            assert sparse.sparse().values.tolist() == [1, 2]
-            np.testing.assert_array_equal(lane.outputs["z"], [-3, -3])
+            assert sparse.sparse().values.tolist() == [3, 5]
+            np.testing.assert_array_equal(lane.outputs["y"], [-3, -3])
             (audit, _) = lane.audit().outputs
             assert (audit.shape, audit.nbytes, audit.address, audit.ort_address) == (None, 0, None, None)
         with pytest.raises(UnsupportedError, match=r"an output is sparse.*LaneMemory.left\(\)"):
-            session.lane(trials=False).run()
-        assert session.lane().audit().allocations == ("y: the model declares a tensor, ORT makes a sparse tensor",)
+            session.lane([2], trials=False).run()
+        assert session.lane([2]).audit().allocations == ("s: the model declares a tensor, ORT makes a sparse tensor",)
 
 
 class TestContradictions:

@@ -4,7 +4,6 @@ import weakref
 
 import numpy as np
 import pytest
-from onnx import TensorProto
 
 from tests.support import models
 from tests.support.lanes import run_on
@@ -113,22 +112,15 @@ class TestTrialRuns:
             )
 
     def test_each_output_is_resolved_by_itself(self):
-        model = models.build(
-            [
-                models.node("NonZero", ["x"], ["indices"]),
-                models.node("Squeeze", ["x"], ["squeezed"]),
-                models.node("Neg", ["x"], ["negative"]),
-                models.node("Cast", ["x"], ["words"], to=TensorProto.STRING),
-            ],
-            [models.tensor("x", models.FLOAT, ["a", "b"])],
-            [
-                models.tensor("indices", models.INT64, [2, "n"]),
-                models.tensor("squeezed", models.FLOAT, None),
-                models.tensor("negative", models.FLOAT, ["a", "b"]),
-                models.tensor("words", TensorProto.STRING, None),
-            ],
-        )
-        lane = Session(model).lane([(1, 3)])
+        model = """
+            (float[a, b] x) => (int64[2, n] indices, float[] squeezed, float[a, b] negative, string[] words) {
+                indices = NonZero(x)
+                squeezed = Squeeze(x)
+                negative = Neg(x)
+                words = Cast <to = 8> (x)
+            }
+        """
+        lane = Session(models.parse(model)).lane([(1, 3)])
         assert {port.name: port.allocates for port in lane.audit().outputs} == {
             "indices": "its shape depends on the data",
             "squeezed": "",

@@ -37,12 +37,9 @@ PLAIN = models.parsed(
 X = {"x": np.ones(1024, np.float32)}
 
 
-def outside(folder: Path, data: bytes = PLAIN, location: str = "w.bin") -> Path:
+def outside(folder: Path, data: bytes = PLAIN) -> Path:
     """The model with all of its weights in one file beside it."""
-    model = onnx.load_from_string(data)
-    path = folder / "m.onnx"
-    onnx.save_model(model, path, save_as_external_data=True, location=location, size_threshold=0)
-    return path
+    return models.save_apart(data, folder / "m.onnx", "w.bin")
 
 
 class TestInitializers:
@@ -299,9 +296,7 @@ class TestFilesInMemory:
     @pytest.mark.parametrize("location", ["w.bin", "./w.bin", ".//w.bin", "parts/w.bin", "parts/../w.bin"])
     def test_files_have_the_names_in_the_model(self, tmp_path, location):
         model = onnx.load(outside(tmp_path), load_external_data=False)
-        for entry in model.graph.initializer[0].external_data:
-            if entry.key == "location":
-                entry.value = location
+        models.move(model.graph.initializer[0], location=location)
         for name in {location, str(Path(location)), "w.bin" if "parts/w" not in location else location}:
             session = Session(model, options(external_initializer_files={name: W.tobytes()}))
             np.testing.assert_array_equal(session.run(X)[0], W + 1)
@@ -320,9 +315,7 @@ class TestFilesInMemory:
 
     def test_missing_file_raises(self, tmp_path):
         model = onnx.load(outside(tmp_path, build.mlp(64, 2).SerializeToString()), load_external_data=False)
-        for entry in model.graph.initializer[0].external_data:
-            if entry.key == "location":
-                entry.value = "first.bin"
+        models.move(model.graph.initializer[0], location="first.bin")
         with pytest.raises(ArgumentError, match=r"external_initializer_files: 'first\.bin' is missing"):
             Session(model, options(external_initializer_files={"w.bin": bytes(1 << 20)}))
 

@@ -177,9 +177,7 @@ def test_damaged_model_gives_a_list_or_raises(data):
 def test_wrong_external_place_raises(tmp_path, key, value, says):
     build.with_external_weights(build.mlp(64, 2), tmp_path)
     model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
-    for entry in model.graph.initializer[0].external_data:
-        if entry.key == key:
-            entry.value = value
+    models.move(model.graph.initializer[0], **{key: value})
     with pytest.raises(ModelError, match=rf"initializer 'layer0\.w' .*{says}"):
         zrt.list_initializers(model)
 

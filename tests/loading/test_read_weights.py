@@ -143,9 +143,7 @@ def test_external_weights_elsewhere_are_refused(tmp_path, location, says):
     (tmp_path / "a").mkdir()
     build.with_external_weights(build.mlp(64, 2), tmp_path)
     model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
-    for entry in model.graph.initializer[0].external_data:
-        if entry.key == "location":
-            entry.value = location
+    models.move(model.graph.initializer[0], location=location)
     onnx.save(model, tmp_path / "other.onnx")
     with pytest.raises(ModelError, match=says) as caught:
         zrt.read_weights(tmp_path / "other.onnx")
@@ -167,9 +165,7 @@ def test_weight_that_ends_behind_its_file_raises(tmp_path, offset, says):
     content = (tmp_path / "mlp.weights").read_bytes()
     model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
     last = max(model.graph.initializer, key=lambda tensor: tensor.dims[0] if len(tensor.dims) == 2 else 0)
-    for entry in last.external_data:
-        if entry.key == "offset":
-            entry.value = str(offset + (len(content) - 4 * 64 * 64 if offset == 4 else 0))
+    models.move(last, offset=offset + (len(content) - 4 * 64 * 64 if offset == 4 else 0))
     with pytest.raises(ModelError, match=says):
         zrt.read_weights(model, tmp_path)
     with pytest.raises(ModelError, match=says):

@@ -76,9 +76,7 @@ class TestPlaces:
         ("sub/../w", {"sub": "../store/below", "store/w": None}), ("../store/w", {}), ("{}/store/w", {}),
         ("{}/model/w", {"w": "v", "v": "../store/w"}),
     ])  # fmt: skip
-    def test_of_weights_in_the_store(
-        self, save: Save, store: Path, tmp_path: Path, location: str, links: dict[str, str | None]
-    ) -> None:
+    def test_of_weights_in_the_store(self, save, store, tmp_path, location, links):
         (store / "below").mkdir()
         model = save(location.format(tmp_path))
         for name, target in links.items():
@@ -90,7 +88,7 @@ class TestPlaces:
             with pytest.raises(error, match=rf"m\.onnx': initializer 'w': file .* {place}.* trusted_folders"):
                 load(model, *trusted)
 
-    def test_of_a_model_that_is_a_link(self, save: Save, store: Path, tmp_path: Path) -> None:
+    def test_of_a_model_that_is_a_link(self, save, store, tmp_path):
         """As in the cache of a hub: all of a model's files are links to files that are named by their content."""
         save("w", path="blobs/0a")
         (store / "w").rename(tmp_path / "blobs/0b")
@@ -101,7 +99,7 @@ class TestPlaces:
             np.testing.assert_array_equal(weights(load(tmp_path / "snapshot/m.onnx", *trusted)), WEIGHTS)
         assert zrt.read_weights(tmp_path / "snapshot/m.onnx").keys() == {"w"}
 
-    def test_above_the_target_of_a_link(self, save: Save, store: Path, tmp_path: Path) -> None:
+    def test_above_the_target_of_a_link(self, save, store, tmp_path):
         for folder, sign in (("near", -1), ("far/folder", -1), ("far", 1)):
             save("w", path=f"{folder}/m.onnx")
             (tmp_path / folder / "w").write_bytes((sign * WEIGHTS).tobytes())
@@ -112,7 +110,7 @@ class TestPlaces:
         np.testing.assert_array_equal(zrt.read_weights(model)["w"].numpy(), WEIGHTS)
         assert zrt.fingerprint(model) == zrt.fingerprint(tmp_path / "far/m.onnx")
 
-    def test_of_a_model_in_memory(self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_of_a_model_in_memory(self, linked, store, monkeypatch):
         """Its paths start from the folder of its weights, or from the current one, and lead nowhere above it."""
         model = linked.read_bytes()
         session = load(model, store, external_data_dir=linked.parent)
@@ -125,14 +123,14 @@ class TestPlaces:
         with pytest.raises(ModelError, match="outside the model's folder"):
             zrt.read_weights(model)
 
-    def test_in_a_folder_that_is_gone(self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_a_folder_that_is_gone(self, linked, store, monkeypatch):
         (store / "gone").mkdir()
         monkeypatch.chdir(store / "gone")
         (store / "gone").rmdir()
         with pytest.raises(ModelError, match="the current folder"):
             load(linked.read_bytes(), store)
 
-    def test_hard_links_are_files_of_the_model_s_folder(self, save: Save, store: Path, tmp_path: Path) -> None:
+    def test_hard_links_are_files_of_the_model_s_folder(self, save, store, tmp_path):
         model = save("w")
         (model.parent / "w").hardlink_to(store / "w")
         np.testing.assert_array_equal(weights(load(model, tmp_path / "store")), WEIGHTS)
@@ -142,7 +140,7 @@ class TestWeights:
     @pytest.mark.parametrize("dtype", ["float16", "double", "int4"])
     @pytest.mark.parametrize("offset", [0, 1, 8])
     @pytest.mark.parametrize("rows", [64, 1, 0])
-    def test_of_every_size_and_alignment(self, save: Save, store: Path, dtype: str, offset: int, rows: int) -> None:
+    def test_of_every_size_and_alignment(self, save, store, dtype, offset, rows):
         array = np.arange(rows * 64).reshape(rows, 64) % 7
         tensor = onnx.helper.make_tensor("w", getattr(onnx.TensorProto, dtype.upper()), array.shape, array.reshape(-1))
         data = numpy_helper.from_array(numpy_helper.to_array(tensor), "w").raw_data
@@ -154,7 +152,7 @@ class TestWeights:
         model.write_bytes(content.SerializeToString())
         np.testing.assert_array_equal(load(model, store).run([x])[0], array)
 
-    def test_that_runs_override(self, linked: Path, store: Path) -> None:
+    def test_that_runs_override(self, linked, store):
         content = onnx.load(linked, load_external_data=False)
         content.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, [64, 64]))
         linked.write_bytes(content.SerializeToString())
@@ -162,13 +160,13 @@ class TestWeights:
         np.testing.assert_array_equal(session.run({"x": X})[0], WEIGHTS)
         np.testing.assert_array_equal(session.run({"x": X, "w": X})[0], X)
 
-    def test_of_the_caller_s_come_first(self, linked: Path, store: Path) -> None:
+    def test_of_the_caller_s_come_first(self, linked, store):
         (linked.parent / "w").unlink()
         for own in ({"initializers": {"w": X}}, {"external_initializer_files": {"w": X.tobytes()}}):
             options = zrt.SessionOptions(trusted_folders=[store], **own, **QUIET)
             np.testing.assert_array_equal(weights(zrt.Session(linked, options)), X)
 
-    def test_of_a_subgraph_stay_onnx_runtime_s(self, build: Any, save: Save, store: Path) -> None:
+    def test_of_a_subgraph_stay_onnx_runtime_s(self, build, save, store):
         branch = "{ y = Add(x, v) }"
         model = build(f"(bool c, float[n] x) => (float[n] y) {{ y = If(c) <then_branch = a () => (y) {branch}, "
                       f"else_branch = b () => (y) {branch}> }}")  # fmt: skip
@@ -180,7 +178,7 @@ class TestWeights:
         with pytest.raises(InvalidGraphError, match="tensor name: v"):
             load(path, store)
 
-    def test_are_released_with_the_session(self, linked: Path, store: Path) -> None:
+    def test_are_released_with_the_session(self, linked, store):
         def files() -> int:
             return len(os.listdir("/dev/fd"))
 
@@ -192,7 +190,7 @@ class TestWeights:
         assert files() == before
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-    def test_are_mapped(self, linked: Path, store: Path) -> None:
+    def test_are_mapped(self, linked, store):
         """Processes share their pages: the session reads those of the file, and has no copies of them."""
 
         def mappings() -> list[str]:
@@ -226,7 +224,7 @@ class TestAttacks:
         ({"location": "/dev/zero"}, "outside the model's folder"), ({"location": "../store/loop"}, "Too many levels"),
         ({"location": "../store/empty"}, "ends 16384 bytes too soon"),
     ])  # fmt: skip
-    def test_by_a_model(self, save: Save, store: Path, entries: dict[str, Any], says: str | None) -> None:
+    def test_by_a_model(self, save, store, entries, says):
         os.mkfifo(store / "pipe")
         (store / "loop").symlink_to("loop")
         (store / "empty").touch()
@@ -239,9 +237,7 @@ class TestAttacks:
             zrt.read_weights(model, trusted_folders=[store])
 
     @pytest.mark.parametrize("location", ["w", "folder/w"])
-    def test_by_a_link_that_changes(
-        self, save: Save, store: Path, tmp_path: Path, background: Callable[..., Any], location: str
-    ) -> None:
+    def test_by_a_link_that_changes(self, save, store, tmp_path, background, location):
         """Each load gets the weights of the store or an error, never a file from outside."""
         model = save(location)
         link, *below = Path(location).parts
@@ -268,9 +264,7 @@ class TestAttacks:
             ended.set()
             flipping.result()
 
-    def test_by_a_file_that_shrinks_during_the_load(
-        self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_by_a_file_that_shrinks_during_the_load(self, linked, store, monkeypatch):
         real = os.dup
 
         def shrinking(file: int) -> int:
@@ -283,7 +277,7 @@ class TestAttacks:
 
 
 class TestOptions:
-    def test_as_data(self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_as_data(self, linked, store, monkeypatch):
         monkeypatch.chdir(store.parent)
         file = store.parent / "options.json"
         file.write_text(json.dumps({"session": {"trusted_folders": ["store"], **QUIET}}))
@@ -293,7 +287,7 @@ class TestOptions:
         assert spec.options.trusted_folders == [str(store)]
         np.testing.assert_array_equal(weights(spec.load()), WEIGHTS)
 
-    def test_everywhere_that_loads(self, linked: Path, store: Path, tmp_path: Path) -> None:
+    def test_everywhere_that_loads(self, linked, store, tmp_path):
         options = zrt.SessionOptions(trusted_folders=[store], **QUIET)
         for share in (False, True):
             for lane in zrt.Runtime.replicate(linked, 2, options, share_weights=share, shapes=[(64, 64)]):
@@ -305,19 +299,17 @@ class TestOptions:
         for name in ("saved.onnx", "compiled.onnx"):
             np.testing.assert_array_equal(weights(zrt.Session(tmp_path / name)), WEIGHTS)
 
-    def test_folders_are_checked_without_external_weights_too(self, build: Any, tmp_path: Path) -> None:
+    def test_folders_are_checked_without_external_weights_too(self, build, tmp_path):
         model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
         load(model, tmp_path)
         with pytest.raises(ArgumentError, match=r"trusted_folders: .*absent"):
             load(model, tmp_path / "absent")
 
-    def test_model_in_onnx_runtime_s_own_format(self, build: Any, tmp_path: Path) -> None:
+    def test_model_in_onnx_runtime_s_own_format(self, build, tmp_path):
         zrt.save_optimized(build("(float[n] x) => (float[n] y) { y = Neg(x) }"), tmp_path / "m.ort")
         assert load(tmp_path / "m.ort", tmp_path).run([np.ones(1, np.float32)])[0] == -1
 
-    def test_variable_of_the_drop_in(
-        self, linked: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_variable_of_the_drop_in(self, linked, store, tmp_path, monkeypatch):
         import zrt.onnxruntime as drop_in
 
         def run(*options: Any) -> Any:

@@ -30,28 +30,16 @@ def identity(element: str, shape: str = "[n]") -> bytes:
     return model(f"agraph ({element}{shape} x) => ({element}{shape} z) {{ z = Identity(x) }}")
 
 
-def _graph(nodes: list[object], inputs: list[object], outputs: list[object]) -> bytes:
-    graph = helper.make_graph(nodes, "agraph", inputs, outputs)
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
-    data: bytes = helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString()
-    return data
-
-
 def vectorizer() -> bytes:
     """A model that takes a map of int64 to float32."""
-    scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
-    declared = helper.make_value_info("x", helper.make_map_type_proto(TensorProto.INT64, scalar))
-    node = helper.make_node("DictVectorizer", ["x"], ["z"], domain="ai.onnx.ml", int64_vocabulary=[1, 2, 3])
-    return _graph([node], [declared], [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 3])])
+    vocabulary = "<int64_vocabulary = [1, 2, 3]>"
+    return model(f"agraph (map(int64, float) x) => (float[1,3] z) {{ z = ai.onnx.ml.DictVectorizer {vocabulary} (x) }}")
 
 
 def zip_map() -> bytes:
     """A model that returns a sequence of maps of strings to float32."""
-    scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
-    maps = helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.STRING, scalar))
-    node = helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_strings=["a", "b"])
-    declared = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])
-    return _graph([node], [declared], [helper.make_value_info("z", maps)])
+    labels = '<classlabels_strings = ["a", "b"]>'
+    return model(f"agraph (float[n,2] x) => (seq(map(string, float)) z) {{ z = ai.onnx.ml.ZipMap {labels} (x) }}")
 
 
 def sparse_constant() -> bytes:
@@ -60,4 +48,7 @@ def sparse_constant() -> bytes:
     indices = helper.make_tensor("indices", TensorProto.INT64, [2], [0, 4])
     node = helper.make_node("Constant", [], ["z"], sparse_value=helper.make_sparse_tensor(values, indices, [3, 3]))
     declared = helper.make_sparse_tensor_type_proto(TensorProto.FLOAT, [3, 3])
-    return _graph([node], [], [helper.make_value_info("z", declared)])
+    graph = helper.make_graph([node], "agraph", [], [helper.make_value_info("z", declared)])
+    opsets = [helper.make_opsetid("", 17)]
+    data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    return data

@@ -124,12 +124,7 @@ def test_lora_adapter_takes_its_path_in_load(ort, adapter, tmp_path) -> None:
 
 
 def test_run_uses_the_adapter(ort, options, tmp_path) -> None:
-    model = models.build(
-        [models.node("Add", ["x", "w"], ["y"])],
-        [models.tensor("x", models.FLOAT, [3]), models.tensor("w", models.FLOAT, [3])],
-        [models.tensor("y", models.FLOAT, [3])],
-        {"w": np.zeros(3, np.float32)},
-    )
+    model = models.parse("(float[3] x, float[3] w) => (float[3] y) <float[3] w = {0, 0, 0}> { y = Add(x, w) }")
     path = str(tmp_path / "some.onnx_adapter")
     made = ort.AdapterFormat()
     # The official package reads the array's memory at the export, and does not keep the array.

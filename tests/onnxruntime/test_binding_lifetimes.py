@@ -6,8 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from onnx import TensorProto
-from onnx.helper import make_tensor_value_info as tensor
 
 from tests.onnxruntime.bindings import bound
 from tests.onnxruntime.packages import ours
@@ -104,9 +102,8 @@ def test_threads_that_share_a_binding_never_crash(session) -> None:
 @ours
 def test_any_order_of_calls_gives_the_right_results(ort, load, seed) -> None:
     """A model of two outputs, z = x + y and w = x * y, and what each of them must hold after each run."""
-    vector = [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xyzw"]
-    nodes = [models.node("Add", ["x", "y"], ["z"]), models.node("Mul", ["x", "y"], ["w"])]
-    session = load(models.build(nodes, vector[:2], vector[2:]))
+    text = "(float[n] x, float[n] y) => (float[n] z, float[n] w) { z = Add(x, y) w = Mul(x, y) }"
+    session = load(models.parse(text))
     dice = np.random.default_rng(seed)
     binding = session.io_binding()
     inputs: dict[str, np.ndarray] = {}

@@ -8,12 +8,7 @@ import pytest
 
 from tests.support import models
 
-WEIGHTS = models.build(
-    [models.node("Add", ["x", "w"], ["y"])],
-    [models.tensor("x", models.FLOAT, [1000])],
-    [models.tensor("y", models.FLOAT, [1000])],
-    {"w": np.arange(1000, dtype=np.float32)},
-)
+WEIGHTS = models.parse("(float[1000] x) => (float[1000] y) { y = Add(x, w) }", w=np.arange(1000, dtype=np.float32))
 
 
 def test_compiles_to_a_file_to_bytes_and_to_a_stream(ort, options, tmp_path) -> None:

@@ -265,8 +265,7 @@ def test_value_lies_on_the_device_of_a_library(ort, offered) -> None:
 def test_binding_on_the_device_of_a_library(ort, state, offered) -> None:
     options = ort.SessionOptions()
     options.add_provider_for_devices([offered], {})
-    vector = [models.tensor(name, models.FLOAT, ["n"]) for name in "xy"]
-    session = ort.InferenceSession(models.build([models.node("Neg", ["x"], ["y"])], vector[:1], vector[1:]), options)
+    session = ort.InferenceSession(models.parse("(float[n] x) => (float[n] y) { y = Neg(x) }"), options)
     place = offered._to_zrt().memory._resolved()
     device = state.OrtDevice(int(place.device_type), int(place.device_mem_type), place.vendor_id, place.device_id)
     binding = session.io_binding()

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto
 
 import zrt
 from tests.robustness.vocabulary import (
@@ -352,9 +351,5 @@ def loading(call: str, do: Callable[..., object]) -> list[Take]:
 
 def huge_output(w: World) -> object:
     """A model that declares an output larger than any memory."""
-    model = models.build(
-        [models.node("Identity", ["x"], ["z"])],
-        [models.tensor("x", TensorProto.FLOAT, ["n"])],
-        [models.tensor("z", TensorProto.FLOAT, [2**62])],
-    )
+    model = models.parse(f"(float[n] x) => (float[{2**62}] z) {{ z = Identity(x) }}")
     return zrt.Session(model, QUIET)

@@ -99,9 +99,7 @@ def make(folder):
     path = folder / "add.onnx"
     path.write_bytes(ADD)
     weighted = models.parse(WEIGHTED, w=np.ones(4, np.float32))
-    onnx.save_model(
-        onnx.load_from_string(weighted), folder / "outside.onnx", save_as_external_data=True, size_threshold=0
-    )
+    models.save_apart(weighted, folder / "outside.onnx", "outside.weights")
     zrt.save_lora_adapter(folder / "adapter", {"w": np.ones(4, np.float32)})
     with_state = zrt.Session(models.parse(STATE), QUIET)
     sequence, texts = zrt.Session(models.parse(SEQUENCE), QUIET), zrt.Session(models.parse(TEXTS), QUIET)

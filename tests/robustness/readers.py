@@ -83,9 +83,7 @@ def model_beside_weights(data: bytes) -> object:
 
 
 def outside() -> list[bytes]:
-    place = folder() / "example.onnx"
-    models.save_apart(models.weighted(), place, "w.bin")
-    return [place.read_bytes()]
+    return [models.save_apart(models.weighted(), folder() / "example.onnx", "w.bin").read_bytes()]
 
 
 def valid_models() -> list[bytes]:

@@ -10,9 +10,7 @@ from tests.robustness.sums import FEEDS
 from tests.support import models
 
 W = np.arange(1024, dtype=np.float32)
-WEIGHTED = models.build(
-    [models.node("Add", ["x", "w"], ["y"])], [models.tensor("x", 1, [1024])], [models.tensor("y", 1, [1024])], {"w": W}
-)
+WEIGHTED = models.parse("(float[1024] x) => (float[1024] y) { y = Add(x, w) }", w=W)
 LOGGED = logging.getLogger("zrt.test")
 LOGGED.propagate = False
 LOGGED.setLevel("DEBUG")

@@ -178,15 +178,7 @@ def test_subclass_as_timeout_counts_by_its_content(session: zrt.Session, run: An
 @each_timed
 @pytest.mark.parametrize(
     "timeout",
-    [
-        Odd("nan"),
-        Odd("inf"),
-        float("nan"),
-        float("inf"),
-        10**400,
-        BEYOND,
-        np.float64("nan"),
-    ],
+    [Odd("nan"), Odd("inf"), float("nan"), float("inf"), 10**400, BEYOND, np.float64("nan")],
     ids=lambda timeout: type(timeout).__name__,
 )
 def test_timeout_that_no_clock_reaches_is_refused(session: zrt.Session, run: Any, timeout: Any) -> None:

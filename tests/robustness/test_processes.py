@@ -36,37 +36,21 @@ def test_fork_after_use(fork: Callable[..., str], uses: Sequence[str], threads: 
     fork("fork.py", threads, *uses)
 
 
-@needs_fork
-@pytest.mark.parametrize("made", ["nothing", "library", "environment", "global pools"])
-def test_fork_before_the_first_session(fork: Callable[..., str], made: str) -> None:
-    fork("fork_before_session.py", made)
+# The first line of each script says when it forks.
+SCRIPTS = [
+    *(("fork_before_session.py", made) for made in ("nothing", "library", "environment", "global pools")),
+    ("fork_during_runs.py", 2),
+    ("fork_in_a_run.py",),
+    ("fork_in_callback.py", 1),
+    *(("fork_in_first_use.py", use) for use in ("submit", "run_async", "timeout", "error")),
+    ("pool.py", 3),
+]
 
 
 @needs_fork
-def test_fork_during_runs(fork: Callable[..., str]) -> None:
-    fork("fork_during_runs.py", 2)
-
-
-@needs_fork
-def test_fork_in_a_run(fork: Callable[..., str]) -> None:
-    fork("fork_in_a_run.py")
-
-
-@needs_fork
-def test_fork_in_a_callback(fork: Callable[..., str]) -> None:
-    fork("fork_in_callback.py", 1)
-
-
-@needs_fork
-@pytest.mark.parametrize("use", ["submit", "run_async", "timeout", "error"])
-def test_fork_during_the_first_use(fork: Callable[..., str], use: str) -> None:
-    """The child can do the same: the modules that it needs were imported with `zrt.Session`."""
-    fork("fork_in_first_use.py", use)
-
-
-@needs_fork
-def test_pool_of_forked_processes(fork: Callable[..., str]) -> None:
-    fork("pool.py", 3)
+@pytest.mark.parametrize("command", SCRIPTS, ids=lambda command: " ".join(map(str, command)))
+def test_parent_and_child_go_on(fork: Callable[..., str], command: Sequence[object]) -> None:
+    fork(*command)
 
 
 def test_zrt_in_several_interpreters(child: Child) -> None:

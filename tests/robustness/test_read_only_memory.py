@@ -83,16 +83,11 @@ def test_target_is_refused(session: zrt.Session, place: Place, write: Any, over:
         write(session, over(place))
 
 
-def test_views_are_read_only(session: zrt.Session, place: Place) -> None:
+def test_views_of_a_value_and_a_lane_are_read_only(session: zrt.Session, place: Place) -> None:
     refuses_writes(zrt.Value.from_array(place))
     lane = session.lane(inputs={"x": place})
     lane.run()
     refuses_writes(lane.inputs["x"])
-
-
-def test_lane_returns_an_input_read_only(session: zrt.Session, place: Place) -> None:
-    lane = session.lane(inputs={"x": place})
-    lane.run()
     refuses_writes(lane.outputs["x"])
     lane.outputs["y"][...] = 1
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 import zrt
@@ -72,8 +71,7 @@ def test_callback_that_would_deadlock_raises() -> None:
 
 
 def test_run_options_keep_closed_adapters(tmp_path: Path) -> None:
-    model = models.parsed("(float[4] x) => (float[4] y) <float[4] w = {1, 1, 1, 1}> { y = Add(x, w) }")
-    model.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, [4]))
+    model = models.parse("(float[4] x, float[4] w) => (float[4] y) <float[4] w = {1, 1, 1, 1}> { y = Add(x, w) }")
     one = zrt.Session(model, QUIET)
     zrt.save_lora_adapter(tmp_path / "five", {"w": np.full(4, 5, np.float32)})
     (tmp_path / "traces").mkdir()
@@ -96,9 +94,7 @@ def test_run_options_keep_closed_adapters(tmp_path: Path) -> None:
 @pytest.mark.parametrize("initializers", [False, True], ids=["external data", "initializers"])
 def test_sessions_share_weights_in_memory(tmp_path: Path, initializers: bool) -> None:
     """External weights in memory: replicas with and without sharing, and the caller's own initializers."""
-    path, output = tmp_path / "m.onnx", tmp_path / "o.ort"
-    model = onnx.load_from_string(WEIGHTED)
-    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    path, output = models.save_apart(WEIGHTED, tmp_path / "m.onnx", "w.bin"), tmp_path / "o.ort"
     weights = (tmp_path / "w.bin").rename(tmp_path / "elsewhere")
     data, x = weights.read_bytes(), np.ones(1024, np.float32)
     if initializers:

@@ -215,20 +215,6 @@ def test_lane_used_in_eight_threads_is_whole_or_refused() -> None:
         same(view, [500, 500])
 
 
-def test_eight_lanes_in_eight_threads() -> None:
-    one = session()
-
-    def own(number: int) -> Any:
-        a_lane = lane(one)
-
-        def run(turn: int) -> None:
-            same(run_on(a_lane, x=number * 1000 + turn)["z"], [number * 1000 + turn + 1] * 4)
-
-        return run
-
-    assert race(*map(own, range(8)), turns=500, errors=()) == [500] * 8
-
-
 def test_binding_used_in_several_threads_is_whole_or_refused() -> None:
     bound = binding(session())
     inputs = [np.full(4, number, np.float32) for number in range(5)]

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto
 
 import zrt
 from tests.robustness.sums import QUIET as QUIET
@@ -100,16 +98,8 @@ class World:
     def outside(self, keep: int) -> Path:
         """A model with an external weights file that is cut to its first `keep` bytes."""
         weights = np.ones((1024, 4), np.float32)
-        proto = onnx.load_model_from_string(
-            models.build(
-                [models.node("Add", ["x", "w"], ["z"])],
-                [models.tensor("x", TensorProto.FLOAT, [1024, 4])],
-                [models.tensor("z", TensorProto.FLOAT, [1024, 4])],
-                {"w": weights},
-            )
-        )
-        path = self.folder / "outside.onnx"
-        onnx.save_model(proto, path, save_as_external_data=True, location="outside.weights")
+        model = models.parse("(float[1024, 4] x) => (float[1024, 4] z) { z = Add(x, w) }", w=weights)
+        path = models.save_apart(model, self.folder / "outside.onnx", "outside.weights")
         data = self.folder / "outside.weights"
         data.write_bytes(data.read_bytes()[:keep])
         return path

@@ -1,5 +1,6 @@
-"""Models that are large enough for the cache."""
+"""Models that are large enough for the cache, and the wait for their entries."""
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -18,3 +19,10 @@ def saved(folder: Path) -> Path:
     path = folder / "model.onnx"
     path.write_bytes(chain())
     return path
+
+
+def finish() -> None:
+    """Waits until the entries of all loads are made."""
+    for thread in threading.enumerate():
+        if thread.name == "zrt-cache":
+            thread.join()

@@ -53,16 +53,14 @@ EXPECTED = (np.arange(1000, dtype=np.float32) + 1) * 2
 class TestCompiled:
     """A provider compiles its nodes."""
 
-    def test_compiled_data_in_the_model(self, build: Callable[..., onnx.ModelProto], plugin: Any) -> None:
+    def test_compiled_data_in_the_model(self, build, plugin):
         compiled = zrt.compile(build(TEXT), None, QUIET, [plugin.own], embed_compiled_data_into_model=True)
         node = attributes(nodes(compiled)["EPContext"])
         assert (node["embed_mode"], node["ep_cache_context"], node["source"]) == (1, b"negate", b"ZrtTestProvider")
         session = zrt.Session(compiled, QUIET, [plugin.own])
         assert session.run([X])[0].tolist() == [1, 0]
 
-    def test_compiled_data_in_files_beside_the_model(
-        self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path
-    ) -> None:
+    def test_compiled_data_in_files_beside_the_model(self, build, plugin, tmp_path):
         path = tmp_path / "compiled.onnx"
         assert zrt.compile(build(TEXT), path, QUIET, [plugin.own], error_if_no_nodes_compiled=True) is None
         node = attributes(nodes(path)["EPContext"])
@@ -72,17 +70,13 @@ class TestCompiled:
         assert set(tmp_path.iterdir()) == {path, beside}
         assert zrt.Session(path, QUIET, [plugin.own]).run([X])[0].tolist() == [1, 0]
 
-    def test_compiled_data_in_files_for_a_model_in_memory(
-        self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path
-    ) -> None:
+    def test_compiled_data_in_files_for_a_model_in_memory(self, build, plugin, tmp_path):
         compiled = zrt.compile(build(TEXT), None, QUIET, [plugin.own], ep_context_binaries=(tmp_path, "mine.onnx"))
         [beside] = tmp_path.iterdir()
         assert beside.name.startswith("mine.onnx_")
         assert attributes(nodes(compiled)["EPContext"])["ep_cache_context"].decode() == beside.name
 
-    def test_failed_compilation_keeps_existing_files(
-        self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path
-    ) -> None:
+    def test_failed_compilation_keeps_existing_files(self, build, plugin, tmp_path):
         path = tmp_path / "compiled.onnx"
         path.write_bytes(b"precious")
         with pytest.raises(zrt.OrtError):
@@ -93,29 +87,29 @@ class TestCompiled:
 class TestCpu:
     """The CPU execution provider compiles nothing: the model stays unchanged."""
 
-    def test_nodes_are_unchanged(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_nodes_are_unchanged(self, build):
         compiled = zrt.compile(build(TEXT), options=QUIET)
         assert list(nodes(compiled)) == ["Neg", "Relu"]
         assert zrt.Session(compiled, QUIET).run([X])[0].tolist() == [1, 0]
 
-    def test_graph_optimization_level(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_graph_optimization_level(self, build):
         model = build("(float[n] x) => (float[n] y) { t = Identity(x)  u = Abs(t)  y = Abs(u) }")
         assert "Identity" in nodes(zrt.compile(model, options=QUIET))
         for level in (zrt.GraphOptimizationLevel.ENABLE_BASIC, "enable_all", 99):
             assert "Identity" not in nodes(zrt.compile(model, options=QUIET, graph_optimization_level=level))
 
     @pytest.mark.parametrize("form", ["path", "bytes", "proto", "graph"])
-    def test_model_in_any_form(self, form: str, weighty: Path) -> None:
+    def test_model_in_any_form(self, form, weighty):
         proto = onnx.load(weighty)
         forms = {"path": weighty, "bytes": weighty.read_bytes(), "proto": proto, "graph": zrt.Graph.from_onnx(proto)}
         np.testing.assert_array_equal(answer(zrt.compile(forms[form], options=QUIET)), EXPECTED)
 
-    def test_weights_of_the_caller(self, weighty: Path) -> None:
+    def test_weights_of_the_caller(self, weighty):
         options = zrt.SessionOptions(log_severity_level="FATAL", initializers={"w": np.zeros(1000, np.float32)})
         compiled = zrt.compile(weighty, options=options)
         np.testing.assert_array_equal(answer(compiled), np.full(1000, 2))
 
-    def test_external_weights_are_stored_in_the_model(self, weighty: Path, tmp_path: Path) -> None:
+    def test_external_weights_are_stored_in_the_model(self, weighty, tmp_path):
         outside = tmp_path / "outside"
         outside.mkdir()
         onnx.save(
@@ -129,7 +123,7 @@ class TestCpu:
 
 
 class TestOutput:
-    def test_function_receives_the_model_in_pieces(self) -> None:
+    def test_function_receives_the_model_in_pieces(self):
         text = "(float[50000] x) => (float[50000] y) { y = Add(x, w) }"
         large = models.parsed(text, w=np.ones(50_000, np.float32))
         pieces: list[bytes] = []
@@ -140,7 +134,7 @@ class TestOutput:
         zrt.compile(large, stream.write, QUIET)
         assert stream.getvalue() == b"".join(pieces)
 
-    def test_exception_of_the_function_is_the_cause(self, weighty: Path) -> None:
+    def test_exception_of_the_function_is_the_cause(self, weighty):
         calls = []
 
         def full(piece: bytes) -> None:
@@ -152,18 +146,18 @@ class TestOutput:
         assert isinstance(caught.value.__cause__, OSError)
         assert len(calls) == 1
 
-    def test_interrupt_is_raised_unwrapped(self, weighty: Path) -> None:
+    def test_interrupt_is_raised_unwrapped(self, weighty):
         def interrupted(_: bytes) -> None:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             zrt.compile(weighty, interrupted, QUIET)
 
-    def test_short_write_raises(self, weighty: Path) -> None:
+    def test_short_write_raises(self, weighty):
         with pytest.raises(CallbackError, match="it took 5 bytes of "):
             zrt.compile(weighty, lambda piece: 5, QUIET)
 
-    def test_error_if_output_file_exists(self, weighty: Path, tmp_path: Path) -> None:
+    def test_error_if_output_file_exists(self, weighty, tmp_path):
         path = tmp_path / "compiled.onnx"
         path.write_bytes(b"precious")
         with pytest.raises(ArgumentError, match=r"compiled\.onnx' is there already"):
@@ -172,7 +166,7 @@ class TestOutput:
         zrt.compile(weighty, path, QUIET)
         np.testing.assert_array_equal(answer(path), EXPECTED)
 
-    def test_error_if_a_link_or_a_file_of_weights_exists(self, weighty: Path, tmp_path: Path) -> None:
+    def test_error_if_a_link_or_a_file_of_weights_exists(self, weighty, tmp_path):
         path, weights = tmp_path / "compiled.onnx", tmp_path / "compiled.bin"
         weights.write_bytes(b"precious")
         new: dict[str, Any] = {"error_if_output_file_exists": True}
@@ -186,15 +180,13 @@ class TestOutput:
 
 
 class TestWeights:
-    def test_release_that_writes_each_node_twice_raises(
-        self, weighty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_release_that_writes_each_node_twice_raises(self, weighty, tmp_path, monkeypatch):
         monkeypatch.setattr(library, "_library", library.library()._replace(version="1.29.0"))
         with pytest.raises(UnsupportedError, match="then writes each node twice"):
             zrt.compile(weighty, tmp_path / "a.onnx", QUIET, get_initializer_location_func=lambda info, read: None)
         assert not (tmp_path / "a.onnx").exists()
 
-    def test_weights_in_a_file_beside_the_model(self, weighty: Path, tmp_path: Path) -> None:
+    def test_weights_in_a_file_beside_the_model(self, weighty, tmp_path):
         path = tmp_path / "split.onnx"
         zrt.compile(weighty, path, QUIET, external_initializers_file="split.bin")
         assert (tmp_path / "split.bin").stat().st_size == 4000
@@ -206,7 +198,7 @@ class TestWeights:
         assert {info.location for info in zrt.list_initializers(path)} == {None}
 
     @locates
-    def test_weights_where_the_function_places_them(self, weighty: Path, tmp_path: Path) -> None:
+    def test_weights_where_the_function_places_them(self, weighty, tmp_path):
         stream = io.BytesIO(bytes(64))
         seen = {}
 
@@ -230,7 +222,7 @@ class TestWeights:
         np.testing.assert_array_equal(answer(path), EXPECTED)
 
     @locates
-    def test_packed_weight_is_read_as_bytes(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_packed_weight_is_read_as_bytes(self, build):
         text = "(float[3] x) => (float[3] y) <float s = {2}> { t = DequantizeLinear(w, s) y = Add(x, t) }"
         model = build(text, w=np.array([1, -2, 3], ml_dtypes.int4))
         read = {}
@@ -252,12 +244,12 @@ class TestWeights:
         ],
         ids=str,
     )
-    def test_invalid_place_raises(self, weighty: Path, place: Any, cause: type[Exception]) -> None:
+    def test_invalid_place_raises(self, weighty, place, cause):
         with pytest.raises(CallbackError, match="weight 'v'") as caught:
             zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: place)
         assert isinstance(caught.value.__cause__, cause)
 
-    def test_exception_of_an_operator_comes_out(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_exception_of_an_operator_comes_out(self, build):
         """Of `infer_shapes`: not every release makes kernels here, for which it would call `create`."""
 
         def fail(self: Any, context: Any) -> None:
@@ -271,14 +263,14 @@ class TestWeights:
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
     @locates
-    def test_weight_can_be_read_during_the_call_only(self, weighty: Path) -> None:
+    def test_weight_can_be_read_during_the_call_only(self, weighty):
         kept = []
         zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: kept.append(read))
         with pytest.raises(ClosedError, match="weight 'v' can be read during the call"):
             kept[0]()
 
     @locates
-    def test_string_weight_raises(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_string_weight_raises(self, build):
         model = build('(string[1] x) => (string[1] y) <string[1] s = {"a"}> { y = StringConcat(x, s) }')
         assert zrt.compile(model, options=QUIET)
         with pytest.raises(CallbackError, match="weight 's' holds strings") as caught:

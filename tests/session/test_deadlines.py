@@ -123,12 +123,10 @@ class TestSession:
             loop.run({"n": np.array(1)}, timeout=0)
 
     def test_retry_of_a_wrong_declaration_keeps_the_deadline(self, load):
-        longer = load("(float[n] x) => (float[n] y) <float[1] one = {1.0}> { y = Concat<axis = 0>(x, one) }")
-        assert longer.run({"x": np.zeros(2, np.float32)}, timeout=60)[0].tolist() == [0, 0, 1]
-        future = load("(float[n] x) => (float[n] y) <float[1] one = {1.0}> { y = Concat<axis = 0>(x, one) }").submit(
-            {"x": np.zeros(2, np.float32)}, timeout=60
-        )
-        assert future.result(60)[0].tolist() == [0, 0, 1]
+        longer = "(float[n] x) => (float[n] y) <float[1] one = {1.0}> { y = Concat<axis = 0>(x, one) }"
+        feeds = {"x": np.zeros(2, np.float32)}
+        assert load(longer).run(feeds, timeout=60)[0].tolist() == [0, 0, 1]
+        assert load(longer).submit(feeds, timeout=60).result(60)[0].tolist() == [0, 0, 1]
 
     def test_closing_the_session_leaves_the_deadline(self, loop, endless, background):
         job = background(lambda: loop.run(endless, timeout=0.2))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support.arrays import on_host
 from tests.support.bindings import bind
 
 Negate = Callable[..., zrt.Session]
@@ -20,12 +21,6 @@ def on_device(session: zrt.Session, *numbers: float) -> zrt.Value:
     value = zrt.Value.allocate(array.shape, array.dtype, session.allocator(memory))
     zrt.copy(array, value)
     return value
-
-
-def numbers_of(value: zrt.Value) -> list[float]:
-    copied = np.zeros(value.shape, np.float32)
-    zrt.copy(value, copied)
-    return copied.tolist()
 
 
 @pytest.fixture
@@ -54,13 +49,13 @@ class TestValueOfAnotherSession:
         y = bound.outputs()["y"]
         del bound
         gc.collect()
-        assert numbers_of(y) == [-1, -2]
+        assert on_host(y) == [-1, -2]
 
     def test_other_input_releases_the_value(self, bound: zrt.IoBinding):
         bound.bind_input("x", np.array([3, 4], np.float32))
         gc.collect()
         bound.run()
-        assert numbers_of(bound.outputs()["y"]) == [-3, -4]
+        assert on_host(bound.outputs()["y"]) == [-3, -4]
 
     @pytest.mark.parametrize("keep_output", [False, True])
     def test_gc_releases_a_binding_in_a_cycle(self, bound: zrt.IoBinding, keep_output: bool):
@@ -73,7 +68,7 @@ class TestValueOfAnotherSession:
         y = bound.outputs()["y"]
         bound.close()
         gc.collect()
-        assert numbers_of(y) == [-1, -2]
+        assert on_host(y) == [-1, -2]
 
 
 def test_output_that_is_fed_back_is_released_with_the_binding(negate: Negate):
@@ -83,4 +78,4 @@ def test_output_that_is_fed_back_is_released_with_the_binding(negate: Negate):
     binding.run()
     binding.bind_input("x", binding.outputs()["y"])
     binding.run()
-    assert numbers_of(binding.outputs()["y"]) == [1, 2]
+    assert on_host(binding.outputs()["y"]) == [1, 2]

@@ -81,12 +81,6 @@ class TestAttributes:
 
 
 class TestFeeds:
-    def test_feeds_by_name_in_any_order(self, load):
-        session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
-        for _ in range(3):
-            assert session.run({"x": f32(5, 7), "y": f32(1, 2)})[0].tolist() == [4, 5]
-            assert session.run({"y": f32(1, 2), "x": f32(5, 7)})[0].tolist() == [4, 5]
-
     @pytest.mark.parametrize("kind", [list, tuple])
     def test_feeds_in_order(self, load, kind):
         session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")

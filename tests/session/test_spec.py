@@ -3,7 +3,6 @@
 import copy
 import pickle
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -53,15 +52,13 @@ def check(session: zrt.Session) -> None:
 
 
 class TestData:
-    """The content of a recipe."""
-
-    def test_recipe_loads_a_session(self, spec: zrt.SessionSpec) -> None:
+    def test_recipe_loads_a_session(self, spec):
         with spec.load() as session, spec.load() as another:
             check(session)
             assert session is not another
 
     @pytest.mark.parametrize("form", ["path", "str", "bytes", "bytearray", "memoryview", "proto"])
-    def test_model_in_any_form(self, path: Path, form: str) -> None:
+    def test_model_in_any_form(self, path, form):
         data = path.read_bytes()
         model: Any = {
             "path": path,
@@ -75,7 +72,7 @@ class TestData:
         assert recipe.model == (str(path) if form in ("path", "str") else onnx.load(path).SerializeToString())
         check(recipe.load())
 
-    def test_later_changes_of_the_callers_objects_do_not_reach_it(self, path: Path) -> None:
+    def test_later_changes_of_the_callers_objects_do_not_reach_it(self, path):
         data, options, named = bytearray(path.read_bytes()), zrt.SessionOptions(intra_op_num_threads=1), ["CPU"]
         recipe = zrt.SessionSpec(data, options, named)
         data[:] = bytes(len(data))
@@ -86,7 +83,7 @@ class TestData:
         assert recipe.providers == [("CPUExecutionProvider", {})]
         check(recipe.load())
 
-    def test_paths_are_made_absolute(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_paths_are_made_absolute(self, path, monkeypatch):
         monkeypatch.chdir(path.parent)
         recipe = zrt.SessionSpec(
             path.name, zrt.SessionOptions(custom_op_libraries=["here/ops.so"]), external_data_dir="weights"
@@ -95,31 +92,31 @@ class TestData:
         assert recipe.external_data_dir == str(path.parent / "weights")
         assert recipe.options.custom_op_libraries == [str(path.parent / "here/ops.so")]
 
-    def test_all_arguments_reach_the_session(self, spec: zrt.SessionSpec) -> None:
+    def test_all_arguments_reach_the_session(self, spec):
         recipe = zrt.SessionSpec(spec.model, QUIET, ["cpu"], strict=True, allow=["Shape", "Cast", "Shape"])
         assert (recipe.strict, recipe.allow) == (True, ("Cast", "Shape"))
         assert recipe.load().providers == ("CPUExecutionProvider",)
         with pytest.raises(ModelNotFoundError, match="external_data_dir"):
             zrt.SessionSpec(spec.model, QUIET, external_data_dir="/nowhere").load()
 
-    def test_policy_of_devices(self, spec: zrt.SessionSpec) -> None:
+    def test_policy_of_devices(self, spec):
         recipe = zrt.SessionSpec(spec.model, QUIET, zrt.DevicePolicy.PREFER_CPU)
         assert recipe.providers is zrt.DevicePolicy.PREFER_CPU
         assert pickle.loads(pickle.dumps(recipe)) == recipe
         check(recipe.load())
 
-    def test_nothing_is_looked_up_before_the_load(self) -> None:
+    def test_nothing_is_looked_up_before_the_load(self):
         recipe = zrt.SessionSpec("nowhere.onnx", None, [providers.CUDA(device_id=1), "of a later release"])
         with pytest.raises(ModelNotFoundError, match=r"nowhere\.onnx"):
             recipe.load()
 
-    def test_recipe_does_not_change(self, spec: zrt.SessionSpec) -> None:
+    def test_recipe_does_not_change(self, spec):
         with pytest.raises(AttributeError, match="strict"):
             spec.strict = True
         with pytest.raises(AttributeError, match="strict"):
             del spec.strict
 
-    def test_repr_shows_what_differs_from_the_defaults(self, path: Path) -> None:
+    def test_repr_shows_what_differs_from_the_defaults(self, path):
         options = zrt.SessionOptions(intra_op_num_threads=2)
         recipe = zrt.SessionSpec(path, options, [("CPU", {"a": 1})])
         shown = (
@@ -153,15 +150,13 @@ EQUAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 class TestEquality:
-    """Recipes are equal by content."""
-
     @pytest.mark.parametrize("pair", EQUAL)
-    def test_equal(self, path: Path, pair: str) -> None:
+    def test_equal(self, path, pair):
         one, other = (zrt.SessionSpec(path, **arguments) for arguments in EQUAL[pair])
         assert one == other
         assert len({one, other}) == 1
 
-    def test_equal_models(self, path: Path) -> None:
+    def test_equal_models(self, path):
         data = path.read_bytes()
         assert zrt.SessionSpec(path) == zrt.SessionSpec(str(path)) != zrt.SessionSpec(data)
         assert zrt.SessionSpec(data) == zrt.SessionSpec(memoryview(data))
@@ -178,20 +173,20 @@ class TestEquality:
             ("allow", ["Cast"]),
         ],
     )
-    def test_different(self, spec: zrt.SessionSpec, argument: str, value: Any) -> None:
+    def test_different(self, spec, argument, value):
         assert zrt.SessionSpec(spec.model, **{argument: value}) != zrt.SessionSpec(spec.model)
 
-    def test_not_equal_to_other_things(self, spec: zrt.SessionSpec) -> None:
+    def test_not_equal_to_other_things(self, spec):
         assert spec != spec.model
 
     @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-    def test_pickle(self, spec: zrt.SessionSpec, protocol: int) -> None:
+    def test_pickle(self, spec, protocol):
         again = pickle.loads(pickle.dumps(spec, protocol))
         assert again == spec
         assert hash(again) == hash(spec)
         check(again.load())
 
-    def test_copies_are_equal(self, spec: zrt.SessionSpec) -> None:
+    def test_copies_are_equal(self, spec):
         assert copy.copy(spec) == copy.deepcopy(spec) == spec
 
 
@@ -220,13 +215,13 @@ class TestForeignPickles:
     """Pickles of another version, or damaged ones."""
 
     @pytest.mark.parametrize("what", FOREIGN)
-    def test_unknown_part_raises(self, spec: zrt.SessionSpec, what: str) -> None:
+    def test_unknown_part_raises(self, spec, what):
         place, other, error, words = FOREIGN[what]
         restore, content = spec.__reduce__()
         with pytest.raises(error, match=words):
             restore(*content[:place], other, *content[place + 1 :])
 
-    def test_other_number_of_parts_raises(self, spec: zrt.SessionSpec) -> None:
+    def test_other_number_of_parts_raises(self, spec):
         restore, content = spec.__reduce__()
         for parts in ((), content[:-1], (*content, 1)):
             with pytest.raises(ArgumentError, match=f"SessionSpec: this recipe has {len(parts)} parts, not 6"):
@@ -257,13 +252,13 @@ class TestRefusals:
     """A recipe that is not data, or wrong, is refused where it is made."""
 
     @pytest.mark.parametrize("culprit", NOT_DATA)
-    def test_options_that_are_not_data_are_refused_by_name(self, spec: zrt.SessionSpec, culprit: str) -> None:
+    def test_options_that_are_not_data_are_refused_by_name(self, spec, culprit):
         options = zrt.SessionOptions(**{culprit.partition("[")[0]: NOT_DATA[culprit]()})
         with pytest.raises(UnsupportedError, match=re.escape(f"SessionOptions.{culprit}: ")):
             zrt.SessionSpec(spec.model, options)
 
     @pytest.mark.parametrize("culprit", NO_PROVIDERS)
-    def test_providers_that_are_not_data_are_refused_by_name(self, spec: zrt.SessionSpec, culprit: str) -> None:
+    def test_providers_that_are_not_data_are_refused_by_name(self, spec, culprit):
         with pytest.raises(UnsupportedError, match=re.escape(culprit)):
             zrt.SessionSpec(spec.model, None, NO_PROVIDERS[culprit]())
 
@@ -286,13 +281,11 @@ class TestRefusals:
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
-    def test_wrong_arguments(
-        self, spec: zrt.SessionSpec, make: Callable[[Any], zrt.SessionSpec], kind: type[zrt.Error], message: str
-    ) -> None:
+    def test_wrong_arguments(self, spec, make, kind, message):
         with pytest.raises(kind, match=message):
             make(spec.model)
 
-    def test_session_names_the_recipe_when_it_refuses_a_pickle(self, spec: zrt.SessionSpec) -> None:
+    def test_session_names_the_recipe_when_it_refuses_a_pickle(self, spec):
         with spec.load() as session:
             for refused in (pickle.dumps, copy.copy, copy.deepcopy):
                 with pytest.raises(NotCopyableError, match=r"zrt\.SessionSpec is its recipe"):
@@ -302,14 +295,14 @@ class TestRefusals:
 class TestShared:
     """The session of the process."""
 
-    def test_equal_recipes_share_one_session(self, spec: zrt.SessionSpec) -> None:
+    def test_equal_recipes_share_one_session(self, spec):
         session = spec.shared()
         assert pickle.loads(pickle.dumps(spec)).shared() is session
         assert spec.shared() is session
         check(session)
         assert zrt.SessionSpec(spec.model).shared() is not session
 
-    def test_closed_session_is_replaced(self, spec: zrt.SessionSpec) -> None:
+    def test_closed_session_is_replaced(self, spec):
         first = spec.shared()
         lane = first.lane({"x": (4,), "y": (4,)})
         first.close()
@@ -320,7 +313,7 @@ class TestShared:
             first.run(FEEDS)
         lane.run()
 
-    def test_many_threads_get_one_load(self, spec: zrt.SessionSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_many_threads_get_one_load(self, spec, monkeypatch):
         loads = []
 
         def load(self: zrt.SessionSpec) -> zrt.Session:
@@ -333,9 +326,7 @@ class TestShared:
         in_threads(*[lambda: sessions.add(spec.shared())] * 16)
         assert len(sessions) == len(loads) == 1
 
-    def test_failed_load_is_raised_to_all_who_waited_and_tried_again(
-        self, spec: zrt.SessionSpec, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
-    ) -> None:
+    def test_failed_load_is_raised_to_all_who_waited_and_tried_again(self, spec, monkeypatch, eventually):
         loads: list[zrt.SessionSpec] = []
 
         def others_wait() -> bool:
@@ -357,9 +348,7 @@ class TestShared:
         assert len(loads) == 1
         check(spec.shared())
 
-    def test_interrupted_load_is_done_by_a_thread_that_waits(
-        self, spec: zrt.SessionSpec, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_interrupted_load_is_done_by_a_thread_that_waits(self, spec, monkeypatch):
         started, loads = threading.Event(), []
 
         def load(self: zrt.SessionSpec) -> zrt.Session:
@@ -379,7 +368,7 @@ class TestShared:
                 first.result()
             check(second.result())
 
-    def test_call_inside_the_load_raises(self, spec: zrt.SessionSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_call_inside_the_load_raises(self, spec, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(zrt.SessionSpec, "load", lambda self: self.shared())
             with pytest.raises(BusyError, match="interrupted the load"):
@@ -388,18 +377,12 @@ class TestShared:
 
 
 class TestProcesses:
-    """Recipes in other processes."""
-
     @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-    def test_pool_of_processes(
-        self, script: Callable[..., subprocess.CompletedProcess[str]], path: Path, method: str
-    ) -> None:
+    def test_pool_of_processes(self, script, path, method):
         script("spec_in_pool.py", method, path)
 
     @pytest.mark.slow
     @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's count of shared pages")
-    def test_weights_in_a_file_are_in_memory_once(
-        self, script: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-    ) -> None:
+    def test_weights_in_a_file_are_in_memory_once(self, script, tmp_path):
         """Four processes over 100 MB of weights take at most 1.4 times the memory of one."""
         assert float(script("weights_in_processes.py", tmp_path).stdout) <= 1.4

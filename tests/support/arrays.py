@@ -2,6 +2,8 @@
 
 import numpy as np
 
+import zrt
+
 
 def f32(*numbers: object) -> np.ndarray:
     return np.array(numbers, np.float32)
@@ -9,6 +11,13 @@ def f32(*numbers: object) -> np.ndarray:
 
 def random(seed: int, shape: tuple[int, ...]) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+def on_host(value: zrt.Value) -> list[float]:
+    """The float32 numbers of a value, which may lie on a device."""
+    back = np.empty(value.shape, np.float32)
+    zrt.copy(value, back)
+    return back.tolist()
 
 
 class Tracked(np.ndarray):

@@ -11,6 +11,7 @@ from onnx import (
     TensorProto,
     TypeProto,
     ValueInfoProto,
+    external_data_helper,
     helper,
     load_model_from_string,
     numpy_helper,
@@ -86,6 +87,24 @@ def save_apart(model: bytes, path: Path, weights: str) -> Path:
     content = load_model_from_string(model)
     save_model(content, path, save_as_external_data=True, location=weights, size_threshold=0)
     return path
+
+
+def save_sparse_apart(text: str, shape: tuple[int, ...], path: Path, values: str) -> Path:
+    """Writes a model to `path`, the numbers of whose sparse weight "w" are those of the file `values` beside it."""
+    content, size = parsed(text), int(np.prod(shape))
+    numbers = numpy_helper.from_array(np.zeros(size, np.float32), "w")
+    external_data_helper.set_external_data(numbers, values)
+    numbers.ClearField("raw_data")
+    places = numpy_helper.from_array(np.arange(size), "places")
+    content.graph.sparse_initializer.append(helper.make_sparse_tensor(numbers, places, shape))
+    path.write_bytes(content.SerializeToString())
+    return path
+
+
+def move(weight: TensorProto, **entries: object) -> None:
+    """Changes where a weight lies outside the model: `location`, `offset` or `length`."""
+    for entry in weight.external_data:
+        entry.value = str(entries.get(entry.key, entry.value))
 
 
 def double(shape: Sequence[int | str | None] = ("batch", 4), element_type: int = FLOAT) -> bytes:

@@ -3,12 +3,14 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from zrt.environment import telemetry
 
 ROOT = Path(__file__).parents[2]
+ZRT = (sys.executable, "-m", "zrt")
 
 
 def environment() -> dict[str, str]:
@@ -27,6 +29,12 @@ def plain_environment(home: Path) -> dict[str, str]:
     # Hosts that the user's NO_PROXY names would be reached without the proxy.
     proxy = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9")
     return variables | folders | proxy | dict.fromkeys(("NO_PROXY", "no_proxy"), "")
+
+
+def run(*command: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end, for a minute at most, and keeps its outputs; options are `subprocess.run`'s."""
+    usual = {"env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 60}
+    return subprocess.run([*map(str, command)], **{**usual, **options})
 
 
 def document(process: subprocess.Popen[str]) -> Any:

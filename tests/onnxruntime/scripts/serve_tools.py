@@ -29,12 +29,7 @@ assert callable(make_dynamic_shape_fixed_helper)
 assert callable(OnnxModel)
 
 weights = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
-model = models.build(
-    [models.node("MatMul", ["x", "w"], ["y"])],
-    [models.tensor("x", models.FLOAT, [2, 8])],
-    [models.tensor("y", models.FLOAT, [2, 4])],
-    {"w": weights},
-)
+model = models.parse("(float[2, 8] x) => (float[2, 4] y) { y = MatMul(x, w) }", w=weights)
 with tempfile.TemporaryDirectory() as folder:
     plain, small = f"{folder}/plain.onnx", f"{folder}/small.onnx"
     Path(plain).write_bytes(model)

@@ -60,13 +60,7 @@ def both(call: str, takes: str, bads: list[Bad], do: Callable[[World, zrt.Graph,
 
 
 def cyclic() -> onnx.ModelProto:
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "y"], ["h"], "first"), helper.make_node("Neg", ["h"], ["y"], "second")],
-        "net",
-        [models.tensor("x", models.FLOAT, [4])],
-        [models.tensor("y", models.FLOAT, [4])],
-    )
-    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+    return models.parsed("(float[4] x) => (float[4] y) { [first] h = Add(x, y) [second] y = Neg(h) }")
 
 
 def changed(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:

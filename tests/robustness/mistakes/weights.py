@@ -34,12 +34,7 @@ from zrt.errors import (
 )
 
 # y = x + w over float32 [512, 4].
-WEIGHTED = models.build(
-    [models.node("Add", ["x", "w"], ["y"])],
-    [models.tensor("x", models.FLOAT, [512, 4])],
-    [models.tensor("y", models.FLOAT, [512, 4])],
-    {"w": f32(512, 4)},
-)
+WEIGHTED = models.parse("(float[512, 4] x) => (float[512, 4] y) { y = Add(x, w) }", w=f32(512, 4))
 
 
 def with_options(w: World, model: Any = WEIGHTED, **fields: Any) -> zrt.Session:
