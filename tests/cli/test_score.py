@@ -444,12 +444,12 @@ class TestMistakes:
     def test_of_csv_results(self, model, tmp_path, score):
         x = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
         parquet.write_table(pa.table({"x": x, "k": K, "y_0": K, "nested": [[k] for k in K]}), tmp_path / "data.parquet")
-        for column, message in (
-            ("y_0", "two columns of a CSV file would be 'y_0'"),
-            ("nested", "csv files cannot hold"),
+        for column, status, message in (
+            ("y_0", 1, "two columns of a CSV file would be 'y_0'"),
+            ("nested", 2, "column 'nested' cannot be kept: csv files cannot hold its type list<"),
         ):
-            status, report = score(model, tmp_path / "data.parquet", tmp_path / f"{column}.csv", "--keep", column)
-            assert status == 1
+            done, report = score(model, tmp_path / "data.parquet", tmp_path / f"{column}.csv", "--keep", column)
+            assert done == status
             assert message in report
 
     @pytest.mark.parametrize(("package", "arguments"), [("pyarrow", ()), ("ray", ("--ray", "local"))])

@@ -1,5 +1,6 @@
 """``zrt score`` of odd columns, and of data sets that change: each row has its own result, or is reported."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,36 @@ class TestRowsOfOddColumns:
         assert (status, [each["row"] for each in report["bad"]]) == (1, [1])
         found = datasets.dataset(tmp_path / "r.arrow", format="arrow").to_table()
         assert found["k"].to_pylist() == ["a", "c" * 30]
+
+    @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv"])
+    @pytest.mark.parametrize("kind", ["union", "run_end_encoded", "struct"])
+    def test_kept_column_that_the_format_cannot_hold_is_named_before_the_run(
+        self, saved, tmp_path, kind, target, monkeypatch, score
+    ):
+        kept = {
+            "union": pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
+            "run_end_encoded": pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array([5])),
+            "struct": pa.array([{"a": 1}, None]),
+        }[kind]
+        data = pa.table({"x": pa.array([1, 2], pa.float32()), "k": kept})
+        with pa.ipc.new_file(str(tmp_path / "data.arrow"), data.schema) as writer:
+            writer.write_table(data)
+        command = (saved(models.same("float[n]")), tmp_path / "data.arrow", tmp_path / target, "--keep", "k")
+        if target == "r.arrow" or (target == "r.parquet" and kind == "struct"):
+            status, report = score(*command)
+            assert (status, report["rows"]) == (0, 2)
+            return
+        monkeypatch.setattr(scoring, "score", None)
+        status, report = score(*command)
+        assert status == 2
+        assert re.search(rf"column 'k' cannot be kept: {target[2:]} files cannot hold its type .*{kind}", str(report))
+        assert not (tmp_path / target).exists()
+
+    def test_bytes_are_no_numbers(self, saved, tmp_path, score):
+        parquet.write_table(pa.table({"x": [b"1", None]}), tmp_path / "data.parquet")
+        status, report = score(saved(models.same("float[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")
+        reasons = [each["reason"] for each in report["bad"]]
+        assert (status, reasons) == (1, ["column 'x': |S1 cannot be fed as float32", "column 'x': it is null"])
 
     def test_kept_texts_count_for_the_size_of_a_row_group(self, saved, tmp_path, monkeypatch, score):
         """All rows of one are in memory at a time."""

@@ -149,8 +149,20 @@ class TestMistakes:
             scorer({"x": X, "k": K[:3]})
         with pytest.raises(ArgumentError, match="the data set has no column 'k'"):
             scorer({"x": X})
+        with pytest.raises(ArgumentError, match="batch: column 'k' is a masked array"):
+            scorer({"x": X, "k": np.ma.array(K, mask=K == 3)})
         with pytest.raises(DTypeError, match="column 'k': float64 cannot be fed as int64"):
             scorer({"x": X, "k": K / 2})
+
+    @pytest.mark.parametrize("name", ["k", "other"])
+    def test_columns_of_one_name(self, name: str) -> None:
+        """Also those that no input takes: which of them is meant cannot be told."""
+        scorer = zrt.ray.Scorer(spec(), lanes=1)
+        names = ["x", "k", *{"k", name} - {"k"}, name]
+        table = pa.table([list(X), *[K] * (len(names) - 1)], names)
+        for given in (table, pd.DataFrame(zip(X, *[K] * (len(names) - 1), strict=True), columns=names)):
+            with pytest.raises(ArgumentError, match=f"batch: 2 columns have the name '{name}'"):
+                scorer(given)
 
     def test_model_without_rows(self) -> None:
         scalar = models.parse("(float x) => (float y) { y = Identity(x) }")

@@ -149,3 +149,18 @@ def test_piece_of_a_file_that_is_gone(tmp_path: Path) -> None:
     source = open_source(write("parquet", tmp_path), "parquet")
     with pytest.raises(FileError, match=r"gone\.parquet' is not in the data set"):
         list(source.chunks(["k"], 0, 10, Piece(0, 10, "gone.parquet", None)))
+
+
+@pytest.mark.parametrize("content", ["", "k\n1,2\n"])
+def test_file_of_a_folder_that_cannot_be_read_is_named(content: str, tmp_path: Path) -> None:
+    write("csv", tmp_path)
+    (tmp_path / "2.csv").write_text(content)
+    source = open_source(tmp_path, "csv")
+    for read in (
+        lambda: source.rows,
+        source.pieces,
+        lambda: source.types(["k"]),
+        lambda: list(source.chunks(["k"], 0, 70)),
+    ):
+        with pytest.raises(FileError, match=r"2\.csv' cannot be read"):
+            read()

@@ -156,6 +156,10 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     check_columns(scorer, columns, source.names, arguments.keep)
     if output_kind in sources.NUMPY:
         sources.check_numpy(session.outputs, output_kind, arguments.keep, arguments.skip_bad)
+    elif arguments.keep:
+        from zrt.scoring.arrow_files import check_kept
+
+        check_kept(source.no_rows(arguments.keep), output_kind)
     run = {
         "--input": columns,
         "--keep": arguments.keep,

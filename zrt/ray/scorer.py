@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from zrt._common.arguments import boolean, integer, require_type, texts, wrong_t
 from zrt._common.public import public_in
 from zrt.environment import cpu_limits
 from zrt.errors import ArgumentError, ShapeError
+from zrt.memory import arrays
 from zrt.scoring.blocks import Chunk, no_rows
 from zrt.scoring.columns import Array, storable
 from zrt.scoring.results import Result, joined
@@ -126,7 +128,7 @@ class _Batch(NamedTuple):
 
 def _open(batch: Any) -> _Batch:
     if isinstance(batch, Mapping):
-        columns = {name: np.asarray(values) for name, values in batch.items()}
+        columns = {name: arrays.plain(values, f"batch: column {name!r}") for name, values in batch.items()}
         sizes = {name: len(array) if array.ndim else None for name, array in columns.items()}
         if len(set(sizes.values())) > 1 or None in sizes.values():
             raise ShapeError(f"batch: its columns do not all have the same number of rows: {sizes}")
@@ -134,10 +136,18 @@ def _open(batch: Any) -> _Batch:
     # A batch of a package that nothing has imported does not exist.
     pyarrow, pandas = sys.modules.get("pyarrow"), sys.modules.get("pandas")
     if pyarrow is not None and isinstance(batch, pyarrow.Table):
+        _check_names(batch.column_names)
         return _Batch("pyarrow", len(batch), {name: batch[name].combine_chunks() for name in batch.column_names})
     if pandas is not None and isinstance(batch, pandas.DataFrame):
+        _check_names(batch.columns)
         return _Batch("pandas", len(batch), {name: _array(batch[name]) for name in batch.columns})
     raise wrong_type("batch", "a dict of numpy arrays, a pyarrow.Table or a pandas.DataFrame", batch)
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ArgumentError(f"batch: {count} columns have the name {name!r}")
 
 
 def _array(series: Any) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow.dataset as datasets
 import pyarrow.parquet
 
 from zrt._common.files import reading
-from zrt.errors import FileError
+from zrt.errors import ArgumentError, FileError
 from zrt.scoring.arrow import flattened, table_of, types_of
 from zrt.scoring.blocks import CHUNK_ROWS, Chunk
 from zrt.scoring.results import Result
@@ -35,6 +35,12 @@ OPEN_BYTES = 16
 
 # The rows whose bytes are counted together.
 STEP_ROWS = 1024
+
+WRITERS: dict[str, Callable[..., Any]] = {
+    "parquet": pyarrow.parquet.ParquetWriter,
+    "arrow": pa.ipc.new_file,
+    "csv": pyarrow.csv.CSVWriter,
+}
 
 
 class ArrowSource:
@@ -66,14 +72,30 @@ class ArrowSource:
             self.names: list[str] = list(self._dataset.schema.names)
             self.files: list[Path] = [Path(file) for file in self._dataset.files]
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except UNREADABLE as error:
+            raise FileError(f"{self._culprit()!r} cannot be read: {error}") from None
+
+    def _culprit(self) -> str:
+        """The first file whose rows cannot be counted, which pyarrow's errors may not name; else the data set."""
+        for fragment in self._dataset.get_fragments() if len(self.files) > 1 else ():
+            try:
+                fragment.count_rows()
+            except UNREADABLE:
+                return str(fragment.path)
+        return str(self._path)
+
     @cached_property
     def rows(self) -> int:
-        with reading(self._path, *UNREADABLE):
+        with self._reading():
             return int(self._dataset.count_rows())
 
     def pieces(self) -> list[Piece]:
         pieces: list[Piece] = []
-        with reading(self._path, *UNREADABLE):
+        with self._reading():
             at = 0
             fragments = list(self._dataset.get_fragments())
             for fragment in fragments:
@@ -105,7 +127,7 @@ class ArrowSource:
     def types(self, columns: Sequence[str]) -> dict[str, Any]:
         if self._kind != "csv" or not columns:
             return {}
-        with reading(self._path, *UNREADABLE):
+        with self._reading():
             return types_of(self._dataset.to_batches(columns=list(columns)), columns)
 
     def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
@@ -124,7 +146,7 @@ class ArrowSource:
                     yield Chunk(at + skipped, rest.num_rows, named)
                 at += batch.num_rows
         except UNREADABLE as error:
-            raise FileError(f"{str(self._path)!r} cannot be read from row {at}: {error}") from None
+            raise FileError(f"{self._culprit()!r} cannot be read from row {at}: {error}") from None
 
 
 def _schema(dataset: Any) -> Any:
@@ -146,6 +168,20 @@ def _schema(dataset: Any) -> Any:
 def _decoded(column: Any) -> Any:
     """A column without a dictionary: an Arrow file has one for all rows, and the next file may have another one."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def check_kept(columns: Mapping[str, Any], kind: str) -> None:
+    """Raises for a column, given without rows, that files of this format cannot hold."""
+    for name, column in columns.items():
+        table = table_of(Result(0, columns={name: column}))
+        try:
+            shaped = flattened(table) if kind == "csv" else table
+            with WRITERS[kind](pa.BufferOutputStream(), shaped.schema) as writer:
+                writer.write(shaped)
+        except pa.ArrowException:
+            raise ArgumentError(
+                f"column {name!r} cannot be kept: {kind} files cannot hold its type {table.schema.field(0).type}"
+            ) from None
 
 
 def write(path: Path, kind: str, result: Result) -> None:
@@ -215,18 +251,13 @@ def _width(kind: Any) -> int:
 
 def _write(path: Path, kind: str, tables: Iterable[Any]) -> None:
     """Writes tables of the same schema to one file."""
-    makers: dict[str, Callable[..., Any]] = {
-        "parquet": pyarrow.parquet.ParquetWriter,
-        "arrow": pa.ipc.new_file,
-        "csv": pyarrow.csv.CSVWriter,
-    }
     # Also an iteration over `tables` may raise Arrow's errors.
     writer = None
     try:
         for table in tables:
             shaped = flattened(table) if kind == "csv" else table
             if writer is None:
-                writer = makers[kind](str(path), shaped.schema)
+                writer = WRITERS[kind](str(path), shaped.schema)
             if kind == "parquet":
                 writer.write_table(shaped, row_group_size=max(1, shaped.num_rows))
             else:

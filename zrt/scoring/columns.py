@@ -82,7 +82,7 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
         if not array.size:
             # numpy takes a list of nothing for numbers of floating point.
             array = array.astype(wanted.dtype)
-        if array.dtype.kind in "US":
+        if array.dtype.kind == "U":
             parse: Callable[[Any], Any] = int if wanted.dtype.kind in "iu" else float
             texts = array.ravel()
             if not all(text.isascii() and "_" not in text for text in texts):
