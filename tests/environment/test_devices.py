@@ -74,6 +74,12 @@ class TestListings:
             with pytest.raises(TypeError):
                 pairs["key"] = "value"
 
+    @pytest.mark.parametrize("attempt", [copy.copy, copy.deepcopy, pickle.dumps])
+    def test_copies_of_devices_are_refused(self, attempt):
+        for device in (*zrt.ep_devices(), *zrt.hardware_devices()):
+            with pytest.raises(NotCopyableError, match="a device stands for one thing in ONNX Runtime"):
+                attempt(device)
+
     def test_copy_and_pickle_are_refused(self, plugin):
         for device in (plugin.own, plugin.own.hardware, plugin.own.memory):
             with pytest.raises((NotCopyableError, TypeError)):

@@ -545,3 +545,11 @@ def test_round_trips(graph: zrt.Graph, engines: Any, reference: Any) -> None:
             for result, want in zip(results, wanted, strict=True):
                 # Absolute tolerance: where terms of the order of 1 cancel, their rounding errors remain.
                 np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.zeros((2, 2), np.float32), [1.0], 1.0])
+def test_array_as_an_input_of_a_node_is_refused_with_the_way_to_give_it(value):
+    g = zrt.Graph(opset=21)
+    x = g.input("x", "float32", [2, 2])
+    with pytest.raises(DTypeError, match=r"op 'MatMul': input 1: .*`initializer` makes one of an array"):
+        g.op("MatMul", x, value)

@@ -59,15 +59,21 @@ class Incompatibility:
         return bool(self.reasons)
 
 
+class NotCopyable:
+    """Base of the objects that stand for a device."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotCopyableError("a device stands for one thing in ONNX Runtime: no copy, no pickle")
+
+
 @dataclass(frozen=True, slots=True)
-class DevicePointer:
+class DevicePointer(NotCopyable):
     """The address of a device that ONNX Runtime owns, and the provider library that the device belongs to."""
 
     address: int
     library: Library | None
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise NotCopyableError("a device stands for one thing in ONNX Runtime: no copy, no pickle")
 
 
 def opened(pointer: Any, ctype: str, subject: str) -> Handle:
@@ -122,7 +128,7 @@ class DeviceMemory(MemoryInfo):
 
 @public
 @dataclass(frozen=True, slots=True)
-class HardwareDevice:
+class HardwareDevice(NotCopyable):
     """A CPU, GPU or NPU (``OrtHardwareDevice``), as `hardware_devices` and `EpDevice.hardware` return it."""
 
     type: HardwareType = field(compare=False)
@@ -167,7 +173,7 @@ class HardwareDevice:
 
 @public
 @dataclass(frozen=True, slots=True)
-class EpDevice:
+class EpDevice(NotCopyable):
     """A device that an execution provider offers to run on (``OrtEpDevice``); `Session` takes it in `providers`.
 
     It is valid until its library is unregistered; later use raises `ClosedError`.

@@ -497,7 +497,7 @@ class Graph:
                 names.append("")
                 continue
             if not isinstance(value, GraphValue) or not isinstance(value.graph, Graph):
-                raise wrong_type(where, "a GraphValue", value)
+                raise wrong_type(where, "a GraphValue (`initializer` makes one of an array)", value)
             if all(graph is not value.graph for graph in self._around()):
                 raise ArgumentError(
                     f"{where}: value {value.name!r} belongs to another graph, {value.graph.name!r}, "
