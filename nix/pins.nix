@@ -93,7 +93,8 @@ let
     purpose: missing: version:
     let
       named =
-        if builtins.isPath version then
+        # A path joined to a flake's own, such as self + "/onnxruntime.nix", is text.
+        if builtins.isPath version || builtins.match "/.*" version != null then
           shared // import version
         else
           releases.${version} or (throw "zrt: ONNX Runtime ${version} is not pinned: ${remedy version}");

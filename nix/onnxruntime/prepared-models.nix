@@ -17,7 +17,9 @@
 let
   inherit (pkgs) lib;
   file = model: lib.escapeShellArg "${model}";
-  ort = model: lib.escapeShellArg (lib.removeSuffix ".onnx" (baseNameOf model) + ".ort");
+  # The file of a fetched model has a hash before its name.
+  ort = model: lib.removeSuffix ".onnx" (model.name or (baseNameOf model)) + ".ort";
+  orts = map ort models;
   prepare =
     model:
     ''
@@ -25,9 +27,12 @@ let
       cat list >>"$out/required-operators"
     ''
     + lib.optionalString minimal ''
-      zrt compile ${file model} "$out"/${ort model}
+      zrt compile ${file model} "$out"/${lib.escapeShellArg (ort model)}
     '';
 in
+assert lib.assertMsg (
+  minimal -> lib.unique orts == orts
+) "zrt: models with one name: ${toString orts} would be files of one folder";
 pkgs.runCommand "prepared-models" { nativeBuildInputs = [ zrt ]; } ''
   mkdir "$out"
   ${lib.concatMapStrings prepare models}

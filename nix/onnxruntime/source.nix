@@ -102,6 +102,8 @@ let
     }
   );
   static = linkage == "static";
+  # Text such as "model.onnx" names no file in the build that reads it.
+  isFiles = files: lib.isList files && lib.all (file: lib.hasPrefix "/" (toString file)) files;
   option =
     name: value: "-D${name}=${if lib.isBool value then (if value then "ON" else "OFF") else value}";
 in
@@ -112,6 +114,9 @@ assert lib.assertOneOf "linkage" linkage [
 assert lib.assertMsg (
   cuda -> pkgs.stdenv.hostPlatform.system == "x86_64-linux"
 ) "zrt: CUDA is built on x86_64-linux only";
+assert lib.assertMsg (
+  isFiles models && isFiles profile
+) "zrt: models and profile are lists of files, such as [ ./model.onnx ]";
 assert lib.assertMsg (
   models == [ ] || requiredOperators == null
 ) "zrt: models and requiredOperators both say which kernels there are: give one";

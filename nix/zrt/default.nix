@@ -32,7 +32,7 @@
   # Runs the tests that need neither the official binding nor a GPU; they need models in ONNX's form, and more kernels
   # than some models do.
   doCheck ? (onnxruntime.requiredOperators or null) == null && !(onnxruntime.minimal or false),
-}:
+}@arguments:
 let
   inherit (pkgs) lib;
   inherit (pkgs.stdenv.hostPlatform) isDarwin;
@@ -45,12 +45,17 @@ let
   native = "$out/${python.sitePackages}/zrt/_native";
   requiredOperators = onnxruntime.requiredOperators or null;
 in
-assert lib.assertMsg (
-  onnxruntime ? linkArgs
-) "zrt: onnxruntime is not a package of mkOnnxruntime (no linkArgs in it)";
-assert lib.assertMsg (
-  cuda -> onnxruntime.cuda
-) "zrt: cuda = true, and the given onnxruntime has no CUDA provider";
+assert import ./check-engine.nix {
+  inherit lib arguments onnxruntime;
+  making = [
+    "version"
+    "cudaPackages"
+    "cudaArchitectures"
+    "models"
+    "minimal"
+    "profile"
+  ];
+};
 
 python.pkgs.buildPythonPackage {
   pname = project.name;

@@ -8,11 +8,15 @@
   cuda ? false,
   # The result of mkOnnxruntime, or another package with the same passthru.
   onnxruntime ? import ../onnxruntime { inherit pkgs version cuda; },
-}:
+}@arguments:
 let
   inherit (pkgs) lib;
   shared = onnxruntime.linkage == "shared";
 in
+assert import ./check-engine.nix {
+  inherit lib arguments onnxruntime;
+  making = [ "version" ];
+};
 {
   inherit onnxruntime;
 

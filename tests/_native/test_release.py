@@ -74,6 +74,13 @@ class TestTarget:
         with pytest.raises(ValueError, match="ZRT_TARGET=win_amd64 is none of manylinux_2_17_x86_64, "):
             build.build()
 
+    def test_missing_compiler_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ZRT_TARGET", "manylinux_2_17_aarch64")
+        monkeypatch.setitem(sys.modules, "ziglang", None)
+        message = "ZRT_TARGET=manylinux_2_17_aarch64 needs the Python package ziglang.*: pip install ziglang"
+        with pytest.raises(ModuleNotFoundError, match=message):
+            build.build(tmp_path)
+
     def test_folder_without_headers_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ZRT_FREE_THREADED_INCLUDE", str(tmp_path))
         with pytest.raises(FileNotFoundError, match=rf"{tmp_path}: no patchlevel\.h"):

@@ -172,6 +172,12 @@ class TestOnnxruntime:
         ('profile = [ ./m ]; linkage = "shared";', 'profile goes with linkage = "static" on Linux, without CUDA'),
         ("minimal = true; cuda = true;", "minimal goes without CUDA"),
         ("models = [ ./m ]; requiredOperators = ./o;", "models and requiredOperators both say which kernels there are"),
+        ('models = [ "model.onnx" ];', "models and profile are lists of files, such as [ ./model.onnx ]"),
+        ("profile = ./model.onnx;", "models and profile are lists of files, such as [ ./model.onnx ]"),
+        (
+            'minimal = true; models = [ "${nix}/a/model.onnx" "${nix}/b/model.onnx" ];',
+            "models with one name: model.ort model.ort would be files of one folder",
+        ),
     )
 
     @pytest.mark.parametrize(("arguments", "message"), WRONG)
@@ -198,6 +204,17 @@ class TestOnnxruntime:
         assert "NIX_BUILD_CORES=4" in facts["preBuild"]
         assert facts["postBuild"] == ""
         assert "merge-archives" not in facts["postInstall"]
+
+    def test_prepared_model_has_the_name_of_its_file(self, nix: Any) -> None:
+        done = nix.expression("""
+          (import (nix + /onnxruntime/prepared-models.nix) {
+            inherit pkgs;
+            models = [ (pkgs.fetchurl { url = "https://host/fetched.onnx"; sha256 = ""; }) "${nix}/text.onnx" ];
+            minimal = true;
+          }).attributes.buildCommand
+        """)
+        assert done.returncode == 0, done.stderr
+        assert re.findall(r"\"\$out\"/(\S+\.ort)", json.loads(done.stdout)) == ["fetched.ort", "text.ort"]
 
     def test_engine_for_a_profile_takes_the_counts_of_another(self, nix: Any) -> None:
         done = nix.expression("""
@@ -300,6 +317,26 @@ class TestZrt:
         """)
         assert done.returncode != 0
         assert "the given onnxruntime has no CUDA provider" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("function", "arguments", "message"),
+        [
+            ("zrt", 'version = "1.27.0"; models = [ ];', "onnxruntime is given, and so is version, models:"),
+            ("zrt", "minimal = true;", "cudaArchitectures, models, minimal, profile say how"),
+            ("zrt/env.nix", 'version = "1.27.0";', "onnxruntime is given, and so is version:"),
+            ("zrt/env.nix", "cuda = true;", "the given onnxruntime has no CUDA provider"),
+        ],
+    )
+    def test_given_engine_is_made_already(self, nix: Any, function: str, arguments: str, message: str) -> None:
+        done = nix.expression(f"""
+          (import (nix + /{function}) {{
+            inherit pkgs;
+            onnxruntime = import (nix + /onnxruntime) {{ inherit pkgs; }};
+            {arguments}
+          }}).env
+        """)
+        assert done.returncode != 0, done.stdout
+        assert message in done.stderr
 
     def test_engine_that_reads_no_onnx_is_not_tested(self, nix: Any) -> None:
         done = nix.expression("""

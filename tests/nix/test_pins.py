@@ -122,8 +122,10 @@ class TestPins:
             (ROOT / "nix" / "pins" / "1.28.2.nix").read_text().replace("1.28.2", "9.8.7")
         )
         path = nix.inside(nix.scratch / "own.nix")
-        done = nix.expression(f"(import (nix + /zrt) {{ inherit pkgs; version = {path}; }}).onnxruntime.name")
-        assert json.loads(done.stdout) == "onnxruntime-cpu-9.8.7"
+        for version in (path, f'"{path}"'):
+            done = nix.expression(f"(import (nix + /zrt) {{ inherit pkgs; version = {version}; }}).onnxruntime.name")
+            assert done.returncode == 0, done.stderr
+            assert json.loads(done.stdout) == "onnxruntime-cpu-9.8.7"
 
     def test_archives_are_those_of_the_release(self, pins: Json, source: Path) -> None:
         rows = (source / "cmake" / "deps.txt").read_text("utf-8").splitlines()

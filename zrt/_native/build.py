@@ -17,6 +17,7 @@ Python that builds it.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -225,6 +226,11 @@ def extension_filename() -> str:
 
 def use_zig(platform: str) -> None:
     """Lets setuptools compile for `platform` with zig."""
+    if importlib.util.find_spec("ziglang") is None:
+        raise ModuleNotFoundError(
+            f"ZRT_TARGET={platform} needs the Python package ziglang, which compiles for it: pip install ziglang, and "
+            "build without isolation (--no-isolation, or pip's --no-build-isolation)"
+        )
     compiler = shlex.join([sys.executable, "-m", "ziglang", "cc", "-target", TARGETS[platform]])
     # Without `-s` the module keeps the paths of zig's own C library. macOS wants leave for Python's symbols.
     link = "-shared -s" + (" -undefined dynamic_lookup" if platform.startswith("macosx") else "")

@@ -32,10 +32,12 @@ in
 rec {
   inherit hasPrefix hasSuffix;
   inherit (builtins)
+    all
     any
     concatStringsSep
     filter
     isBool
+    isList
     ;
 
   genAttrs =
