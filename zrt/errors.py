@@ -204,7 +204,7 @@ class ForkedError(ZrtError, RuntimeError):
 
 
 class NotCopyableError(ZrtError, TypeError):
-    """`copy` or `pickle` of an object that owns a resource of ONNX Runtime, such as a session or a lane."""
+    """`copy` or `pickle` of an object that cannot be copied, such as a session, a device or a `Graph`."""
 
 
 class BusyError(ZrtError, RuntimeError):

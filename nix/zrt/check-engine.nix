@@ -4,16 +4,15 @@
   # The arguments that the user gave.
   arguments,
   # Those of them, besides `cuda`, that only say how an engine is made.
-  making,
+  engineArguments,
   # The engine, given or made.
   onnxruntime,
 }:
 let
-  wrong = lib.filter (name: arguments ? ${name}) making;
-  names = lib.concatStringsSep ", ";
+  wrong = lib.filter (name: arguments ? ${name}) engineArguments;
   message =
-    "zrt: onnxruntime is given, and so is ${names wrong}: it would change nothing. "
-    + "${names making} say how an engine is made: give them to mkOnnxruntime, or leave onnxruntime out";
+    "zrt: ${lib.concatStringsSep ", " wrong}: no effect on the given onnxruntime; "
+    + "give this to mkOnnxruntime, or leave onnxruntime out";
 in
 assert lib.assertMsg (arguments ? onnxruntime -> wrong == [ ]) message;
 assert lib.assertMsg (

@@ -47,7 +47,7 @@ let
 in
 assert import ./check-engine.nix {
   inherit lib arguments onnxruntime;
-  making = [
+  engineArguments = [
     "version"
     "cudaPackages"
     "cudaArchitectures"

@@ -15,7 +15,7 @@ let
 in
 assert import ./check-engine.nix {
   inherit lib arguments onnxruntime;
-  making = [ "version" ];
+  engineArguments = [ "version" ];
 };
 {
   inherit onnxruntime;

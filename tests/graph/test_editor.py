@@ -1,6 +1,7 @@
 """Sessions through the model editor: supported models, ownership of memory, leaks."""
 
 import gc
+import sys
 import threading
 import weakref
 from typing import Any
@@ -11,6 +12,7 @@ from onnx import helper
 
 import zrt
 from tests.graph.conftest import QUIET
+from tests.support import processes
 from zrt.errors import ClosedError, Error, UnsupportedError
 from zrt.graph import SequenceType, TensorType
 
@@ -202,3 +204,16 @@ def test_failing_sessions_leak_nothing() -> None:
     del graph, array, w, y
     gc.collect()
     assert gone() is None
+
+
+def test_failure_at_the_begin_of_a_model_does_no_harm() -> None:
+    """In a process of its own, which a release of something unmade would end."""
+    done = processes.run(
+        sys.executable,
+        "-c",
+        "from zrt.graph import editor\n"
+        "def missing(): raise RuntimeError('no model editor')\n"
+        "editor.editor_api = missing\n"
+        "editor.Assembly()",
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "RuntimeError: no model editor")

@@ -321,9 +321,9 @@ class TestZrt:
     @pytest.mark.parametrize(
         ("function", "arguments", "message"),
         [
-            ("zrt", 'version = "1.27.0"; models = [ ];', "onnxruntime is given, and so is version, models:"),
-            ("zrt", "minimal = true;", "cudaArchitectures, models, minimal, profile say how"),
-            ("zrt/env.nix", 'version = "1.27.0";', "onnxruntime is given, and so is version:"),
+            ("zrt", 'version = "1.27.0"; models = [ ];', "zrt: version, models: no effect on the given onnxruntime"),
+            ("zrt", "minimal = true;", "zrt: minimal: no effect on the given onnxruntime"),
+            ("zrt/env.nix", 'version = "1.27.0";', "zrt: version: no effect on the given onnxruntime"),
             ("zrt/env.nix", "cuda = true;", "the given onnxruntime has no CUDA provider"),
         ],
     )

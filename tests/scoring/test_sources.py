@@ -9,6 +9,7 @@ import pytest
 
 from zrt.errors import FileError
 from zrt.scoring import sources
+from zrt.scoring.results import Result
 from zrt.scoring.sources import Piece, open_source
 
 ROWS = 1000
@@ -164,3 +165,12 @@ def test_file_of_a_folder_that_cannot_be_read_is_named(content: str, tmp_path: P
     ):
         with pytest.raises(FileError, match=r"2\.csv' cannot be read"):
             read()
+
+
+def test_results_that_the_format_cannot_hold_are_an_error(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
+    from zrt.scoring import arrow_files
+
+    result = Result(0, columns={"nested": pa.array([[1, 2]])})
+    with pytest.raises(FileError, match=r"csv files cannot hold the results: .*list"):
+        arrow_files.write(tmp_path / "r.csv", "csv", result)

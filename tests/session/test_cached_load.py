@@ -253,6 +253,8 @@ class TestWays:
         monkeypatch.chdir(tmp_path)
         with pytest.raises(zrt.errors.ArgumentError, match="cache: the name of the folder is empty"):
             zrt.Session(model, zrt.SessionOptions(cache=""))
+        with pytest.raises(zrt.errors.ArgumentError, match="cache: the name of the folder is empty"):
+            zrt.SessionSpec(model, zrt.SessionOptions(cache=""))
         assert not (tmp_path / ".zrt-notes").exists()
 
 

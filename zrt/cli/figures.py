@@ -57,7 +57,7 @@ def title(figure: Figure, what: str, more: str = "") -> None:
 
 
 def _plain(text: str) -> str:
-    """A text that matplotlib draws as it is: no dollar begins a formula, and no byte of a file's name is left alone."""
+    """A text that matplotlib draws: dollars begin no formula, and ? stands for what is no printable text."""
     return harmless(text).encode(errors="replace").decode().replace("$", r"\$")
 
 

@@ -283,7 +283,7 @@ def _copy(source: Any, target: Any, left_out: str) -> None:
 def is_light(tensor: Any) -> bool:
     """Whether an initializer is small and its content is in the model."""
     outside = tensor.data_location == type(tensor).EXTERNAL
-    # Not ByteSize(), for which protobuf serializes the content.
+    # Not ByteSize(), for which protobuf serializes the content. Strings may be long; they are rare here.
     return not outside and math.prod(tensor.dims) <= LARGEST_LIGHT
 
 

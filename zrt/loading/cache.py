@@ -26,7 +26,7 @@ from zrt.errors import ArgumentError
 from zrt.loading import cache_entry
 from zrt.loading.initializers import opened
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
-from zrt.loading.session_options import SessionOptions, cache_by_variable
+from zrt.loading.session_options import SessionOptions, cache_by_variable, cache_folder
 from zrt.types import GraphOptimizationLevel
 from zrt.version import __version__
 
@@ -117,10 +117,7 @@ def folder_of(wanted: Any) -> str | None:
         return default_folder()
     if not isinstance(wanted, (str, os.PathLike)):
         raise wrong_type("cache", "True, False or a folder", wanted)
-    folder = os.fsdecode(path_bytes(wanted, "cache"))
-    if not folder:
-        # It would be the current folder.
-        raise ArgumentError("cache: the name of the folder is empty; False is for no cache")
+    folder = cache_folder(os.fsdecode(path_bytes(wanted, "cache")))
     try:
         return absolute(folder)
     except OSError as error:

@@ -46,6 +46,13 @@ if TYPE_CHECKING:
     from zrt.loading.caller_weights import PrepackedWeights
 
 
+def cache_folder(name: str) -> str:
+    """The name of a cache's folder; `ArgumentError` for an empty one, which would be the current folder."""
+    if not name:
+        raise ArgumentError("cache: the name of the folder is empty; False is for no cache")
+    return name
+
+
 @cache
 def cache_by_variable() -> str:
     """The variable ``ZRT_CACHE``, read once in a process: it decides where `SessionOptions.cache` is None."""

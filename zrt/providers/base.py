@@ -19,7 +19,7 @@ from zrt.environment import cuda_parts
 from zrt.environment.environment import current
 from zrt.environment.options import Option, Route, options_of
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import DTypeError, Error, ProviderError, UnsupportedError
+from zrt.errors import Error, ProviderError, UnsupportedError
 from zrt.providers import known
 from zrt.providers.attach import Attach, ThroughObject, by_keys
 from zrt.types import ElementType
@@ -65,7 +65,7 @@ def lacking(name: str) -> ProviderError:
     advice = kind.comes_with if kind else known.GONE.get(known.short(name))
     if kind and kind.installed_by:
         advice = f"{advice}. To install it: {install_line(kind.installed_by)}"
-    # Without a library there may be no environment yet, which `ep_devices` would make.
+    # Without a provider library there may be no environment yet, which `ep_devices` would make.
     devices = ep_devices() if provider_libraries.registered() else ()
     if any(device.library and known.short(device.provider) == known.short(name) for device in devices):
         advice = "A registered provider library has it: give the session its devices, see zrt.ep_devices"
@@ -209,10 +209,9 @@ def append(options: PoolOptions, name: str, settings: Mapping[str, str]) -> None
 @public_in("zrt.providers")
 def usable(name: str) -> str | None:
     """The reason why a provider cannot be used on this machine; None if a session on it can be made."""
+    require_type(name, str, "provider", "a str")
     try:
         return _obstacle(full_name(name))
-    except DTypeError:
-        raise
     except Error as error:
         return str(error)
 
@@ -221,7 +220,7 @@ def usable(name: str) -> str | None:
 def _obstacle(full: str) -> str | None:
     """`usable` for a full name: a trial, whose result stays.
 
-    Raises the errors of the environment, which are not the provider's and may pass.
+    Errors of the environment are raised, so that they do not stay.
     """
     # Deferred: a session needs no model of zrt's.
     from zrt._common.one_node import one_node, tensor_type

@@ -146,7 +146,8 @@ class ArrowSource:
                     yield Chunk(at + skipped, rest.num_rows, named)
                 at += batch.num_rows
         except UNREADABLE as error:
-            raise FileError(f"{self._culprit()!r} cannot be read from row {at}: {error}") from None
+            culprit = self._culprit() if piece is None else piece.file
+            raise FileError(f"{culprit!r} cannot be read from row {at}: {error}") from None
 
 
 def _schema(dataset: Any) -> Any:

@@ -70,12 +70,10 @@ def compile(
 
     The output file and the files that providers write beside it are replaced as a whole; none of them may be a file of
     the model that is compiled. With `error_if_output_file_exists` an existing output or `external_initializers_file`
-    raises `ArgumentError`.
-    `graph_optimization_level` is the level at
-    which the graph is optimized first; None means ``DISABLE_ALL``, also if the options have a level.
-    `embed_compiled_data_into_model` stores the compiled data in the model rather than in files beside it; for an output
-    that is no path, `ep_context_binaries` gives the folder for these files and the model's name, from which their names
-    are derived.
+    raises `ArgumentError`. `graph_optimization_level` is the level at which the graph is optimized first; None means
+    ``DISABLE_ALL``, also if the options have a level. `embed_compiled_data_into_model` stores the compiled data in the
+    model rather than in files beside it; for an output that is no path, `ep_context_binaries` gives the folder for
+    these files and the model's name, from which their names are derived.
 
     The model contains the weights. With `external_initializers_file`, the name of a file beside `output`, weights of
     `external_initializers_size_threshold` bytes and more go there. With `external_initializers_alignment`, a power of

@@ -13,7 +13,7 @@ from zrt._common.public import guarded, public
 from zrt._native.library_files import is_found_by_loader
 from zrt.errors import ArgumentError, BusyError, UnsupportedError
 from zrt.loading.model_source import Model, plain_model
-from zrt.loading.session_options import SessionOptions
+from zrt.loading.session_options import SessionOptions, cache_folder
 from zrt.providers.known import kind_of
 from zrt.providers.selection import DevicePolicy, ProvidersLike, as_data, is_device
 from zrt.session.session import Session
@@ -88,7 +88,7 @@ class SessionSpec:
         libraries = settings["custom_op_libraries"]
         settings["custom_op_libraries"] = [file if is_found_by_loader(file) else absolute(file) for file in libraries]
         if isinstance(settings.get("cache"), str):
-            settings["cache"] = absolute(settings["cache"])
+            settings["cache"] = absolute(cache_folder(settings["cache"]))
         if external_data_dir is not None:
             external_data_dir = absolute(os.fsdecode(path_bytes(external_data_dir, "external_data_dir")))
         content = (

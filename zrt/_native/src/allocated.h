@@ -8,7 +8,8 @@ typedef struct zrt_output {
     /* Its element type, and numpy's dtype for that; NULL where Python makes the object. */
     ONNXTensorElementDataType type;
     void *dtype;
-    /* Whether Python gets a copy: it may lie in the memory of a feed, or in an arena that returns unused memory. */
+    /* Whether Python gets a copy: the output may lie in the memory of a feed, or in an arena that returns unused
+       memory. */
     int copied;
 } zrt_output;
 

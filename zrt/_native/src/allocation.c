@@ -8,6 +8,8 @@ void zrt_allocation_free(void *pointer) {
     OrtStatus *status = NULL;
     if (allocation->data != NULL)
         status = allocation->api->AllocatorFree(allocation->allocator, allocation->data);
-    allocation->api->ReleaseStatus(status);
+    /* Python may fail before it sets `api`. */
+    if (status != NULL)
+        allocation->api->ReleaseStatus(status);
     free(allocation);
 }

@@ -190,8 +190,12 @@ uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *alloc
     } else
         code = (uintptr_t)api->CreateStatus(ORT_FAIL, "another number of outputs is bound than was read before");
     for (size_t i = 0; i < count; i++)
-        api->ReleaseValue(values[i]);
-    allocator->Free(allocator, values);
+        if (values[i] != NULL)
+            api->ReleaseValue(values[i]);
+    /* It frees memory only, and its status is always NULL. */
+    OrtStatus *freed = api->AllocatorFree(allocator, values);
+    if (freed != NULL)
+        api->ReleaseStatus(freed);
     return code;
 }
 

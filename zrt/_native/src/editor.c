@@ -12,8 +12,11 @@ static OrtStatus *no_memory(const OrtApi *api) {
 
 void zrt_editor_free(void *pointer) {
     zrt_editor *editor = pointer;
-    editor->api->ReleaseGraph(editor->graph);
-    editor->api->ReleaseModel(editor->model);
+    /* Python may fail before it sets `api`. */
+    if (editor->graph != NULL)
+        editor->api->ReleaseGraph(editor->graph);
+    if (editor->model != NULL)
+        editor->api->ReleaseModel(editor->model);
     free(editor);
 }
 
@@ -32,7 +35,8 @@ OrtStatus *zrt_editor_values(
     /* A call that fails may have moved some of them into the graph; those are NULL in the array. */
     if (status != NULL)
         for (size_t i = 0; i < count; i++)
-            api->ReleaseValueInfo(infos[i]);
+            if (infos[i] != NULL)
+                api->ReleaseValueInfo(infos[i]);
     free(infos);
     return status;
 }
@@ -61,11 +65,12 @@ OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domai
             op, domain, name, inputs, input_count, outputs, output_count, attrs, attribute_count, &node);
     /* The node copies them; it sets those that it takes over to NULL in the array. */
     for (size_t i = 0; i < attribute_count; i++)
-        api->ReleaseOpAttr(attrs[i]);
+        if (attrs[i] != NULL)
+            api->ReleaseOpAttr(attrs[i]);
     free(attrs);
     if (status == NULL)
         status = editor->editor->AddNodeToGraph(editor->graph, node);
-    if (status != NULL)
+    if (status != NULL && node != NULL)
         api->ReleaseNode(node);
     return status;
 }

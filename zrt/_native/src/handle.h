@@ -5,7 +5,7 @@
 typedef void (*zrt_release)(void *pointer);
 
 typedef struct zrt_handle {
-    /* The first field: Python takes the address of a handle for that of its pointer. */
+    /* It stays the first field: Python passes the address of a handle as that of its pointer. */
     void *pointer;
     zrt_release release;
     size_t references;

@@ -142,7 +142,8 @@ uintptr_t zrt_op_output(const OrtApi *api, OrtKernelContext *context, size_t ind
 static int is_absent(const zrt_op *op, OrtKernelContext *context, size_t index, zrt_op_tensor *output) {
     const int64_t none = 0;
     OrtStatus *status = (OrtStatus *)zrt_op_output(op->api, context, index, &none, 1, output);
-    op->api->ReleaseStatus(status);
+    if (status != NULL)
+        op->api->ReleaseStatus(status);
     return status == NULL && output->element_type == 0;
 }
 
@@ -315,7 +316,9 @@ void zrt_op_free(void *data) {
 void zrt_standard_end(void *data) {
     zrt_standard *standard = data;
     OrtOp *op = __atomic_exchange_n(&standard->op, NULL, __ATOMIC_ACQ_REL);
-    standard->api->ReleaseOp(op);
+    /* Python may fail before it sets `api`. */
+    if (op != NULL)
+        standard->api->ReleaseOp(op);
 }
 
 void zrt_standard_free(void *data) {

@@ -264,10 +264,9 @@ static OrtStatus *keep_once(const struct zrt_carry *carry, const zrt_state *stat
         index++;
     }
     for (size_t i = 0; i < count; i++)
-        api->ReleaseValue(values[i]);
-    if (values != NULL)
-        allocator->Free(allocator, values);
-    return NULL;
+        if (values[i] != NULL)
+            api->ReleaseValue(values[i]);
+    return values != NULL ? api->AllocatorFree(allocator, values) : NULL;
 }
 
 static void advance(zrt_state *state, int64_t step) {

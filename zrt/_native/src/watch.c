@@ -42,7 +42,9 @@ static struct sigaction replaced;
 
 static void end_run(zrt_watch *watch) {
     /* It stores a flag, and its status is always NULL. */
-    watch->api->ReleaseStatus(watch->api->RunOptionsSetTerminate(watch->run_options));
+    OrtStatus *status = watch->api->RunOptionsSetTerminate(watch->run_options);
+    if (status != NULL)
+        watch->api->ReleaseStatus(status);
     zrt_budget_wake(watch->run_options);
 }
 
