@@ -22,7 +22,7 @@ class RunTable:
     __slots__ = ("lost", "pointer")
 
     pointer: Any
-    """The ``OrtApi``."""
+    """The ``OrtApi``, which C never frees: bindings and lanes have its address, also after a fork."""
     lost: bool
     """Whether this process is a child of the one that made the table."""
 
