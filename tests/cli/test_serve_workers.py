@@ -1,6 +1,5 @@
 """``zrt serve --workers``: several processes behind one port."""
 
-import multiprocessing
 import os
 import re
 import signal
@@ -12,7 +11,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,19 +21,6 @@ from tests.cli.served import start as start
 from tests.support import processes
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
-
-
-def _fail_after_a_signal(folder: Path) -> None:
-    """A worker whose handler of SIGTERM, as uvicorn's, only makes a note."""
-    from zrt.serving.workers import _loaded
-
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    signal.raise_signal(signal.SIGTERM)
-
-    def fail() -> Any:
-        raise OSError("no model")
-
-    _loaded(fail, folder)
 
 
 class TestWorkers:
@@ -94,6 +79,20 @@ class TestWorkers:
         code, err = end(process, signal.SIGTERM)
         assert (code, err) == (0, f"worker {before[0]} ended with SIGKILL: another one takes its place\n")
 
+    def test_one_that_dies_while_it_is_asked_whether_it_lives_is_replaced_at_once(self, start):
+        from zrt.serving.workers import HUNG_S
+
+        process, document = start("--workers", 2)
+        worker = self.processes(document["address"])[0]
+        os.kill(worker, signal.SIGSTOP)
+        # Longer than the supervisor takes to ask it.
+        time.sleep(1)
+        killed = time.monotonic()
+        os.kill(worker, signal.SIGKILL)
+        assert process.stderr.readline() == f"worker {worker} ended with SIGKILL: another one takes its place\n"
+        assert time.monotonic() - killed < HUNG_S / 2
+        assert end(process, signal.SIGTERM) == (0, "")
+
     def test_they_end_with_a_parent_that_is_killed(self, start, eventually):
         process, document = start("--workers", 2)
         workers = self.processes(document["address"])
@@ -108,21 +107,6 @@ class TestWorkers:
         assert "no such file.onnx" in done.stderr
         # Each worker has the error, and one says it.
         assert done.stderr.count("\n") == 1
-
-    def test_one_that_cannot_start_ends_even_if_uvicorn_took_its_signal(self, installed, tmp_path, eventually):
-        from zrt.serving.workers import ENDING
-
-        worker = multiprocessing.get_context("spawn").Process(target=_fail_after_a_signal, args=(tmp_path,))
-        worker.start()
-        eventually(lambda: list(tmp_path.iterdir()))
-        assert worker.is_alive()
-        (tmp_path / ENDING).touch()
-        worker.join(30)
-        try:
-            assert worker.exitcode == 3
-        finally:
-            worker.kill()
-        assert (tmp_path / "failed").read_text() == "no model"
 
     @contextmanager
     def importing(self, folder: Path, work: str) -> Iterator[subprocess.Popen[str]]:

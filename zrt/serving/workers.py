@@ -8,9 +8,7 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -31,10 +29,6 @@ logger: logging.Logger = logging.getLogger("zrt.serving")
 
 # The file with the message of a worker that could not start.
 FAILED = "failed"
-# The file that is there once the supervisor asks the workers to end.
-ENDING = "ending"
-# The file that is there while the supervisor replaces the workers.
-REPLACING = "replacing"
 
 # A worker that does not react for so many seconds is replaced. One that starts on a busy machine takes some.
 HUNG_S = 60
@@ -107,21 +101,24 @@ class _Supervisor(Multiprocess):
         self._known: set[int | None] = set()
 
     def keep_subprocess_alive(self) -> None:
+        before = list(self.processes)
+        for process in before:
+            # The worker has its own: without this one, the wait for the answer of one that dies ends at once.
+            process.child_conn.close()
+        super().keep_subprocess_alive()
         if Path(self._folder, FAILED).exists():
             self.should_exit.set()
             return
-        before = list(self.processes)
-        super().keep_subprocess_alive()
         for old, new in zip(before, self.processes, strict=True):
             # uvicorn replaces no worker that ends with this status: it ends them all.
             if old is not new or old.exitcode == STARTUP_FAILURE:
                 self._note_death(old)
         alive = {process.pid for process in self.processes}
-        for process in self._known - alive:
+        for number in self._known - alive:
             # Its waiting requests are gone; its counters stay.
-            mark_process_dead(process, str(self._folder))  # type: ignore[no-untyped-call]
+            mark_process_dead(number, str(self._folder))  # type: ignore[no-untyped-call]
         self._known = alive
-        if self._started and all(Path(self._folder, f"{WORKER}.{process}").exists() for process in alive):
+        if self._started and all(Path(self._folder, f"{WORKER}.{number}").exists() for number in alive):
             self._started()
             self._started = None
 
@@ -141,8 +138,6 @@ class _Supervisor(Multiprocess):
         # Otherwise this process would hold connections that no worker takes any more.
         for listening in self.sockets:
             listening.close()
-        with suppress(OSError):
-            Path(self._folder, ENDING).touch()
         super().terminate_all()
 
     def handle_int(self) -> None:
@@ -154,11 +149,8 @@ class _Supervisor(Multiprocess):
             # Nobody serves yet who could go on: the supervisor looks again in its next turn.
             self.signal_queue.append(signal.SIGHUP)
             return
-        replacing, failed = Path(self._folder, REPLACING), Path(self._folder, FAILED)
-        with suppress(OSError):
-            replacing.touch()
         super().handle_hup()
-        replacing.unlink(missing_ok=True)
+        failed = Path(self._folder, FAILED)
         if failed.exists():
             logger.error("the workers that serve go on, as a new one could not start: %s", failed.read_text("utf-8"))
             failed.unlink()
@@ -175,14 +167,8 @@ def _loaded(make: Callable[[], Application], folder: Path) -> Application:
         own = folder / f"{FAILED}.{os.getpid()}"
         own.write_text(str(error).strip() or repr(error), "utf-8")
         own.replace(folder / FAILED)
-        # The supervisor ends this process. It must answer until then: uvicorn waits for the answer of one that is gone,
-        # but of one that replaces another.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        # uvicorn may have taken the signal before.
-        end = time.monotonic() + HUNG_S
-        while time.monotonic() < end and not any(Path(folder, each).exists() for each in (ENDING, REPLACING)):
-            time.sleep(0.05)
-        raise SystemExit(STARTUP_FAILURE) from None
+        # After STARTUP_FAILURE, uvicorn would say that a worker failed, but not why.
+        raise SystemExit(1) from None
     Path(folder, f"{WORKER}.{os.getpid()}").touch()
     return application
 
