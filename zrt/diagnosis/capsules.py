@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from zrt._common.files import replacing
-from zrt._native import ffi, status
+from zrt._native import ffi
 from zrt._native.cdata import numbers
 from zrt.bench import machine
 from zrt.errors import Error, FileError
 from zrt.loading.fingerprint import Fingerprint, fingerprint
 from zrt.memory import arrays
+from zrt.memory.allocators import Allocator
 from zrt.session.spec import SessionSpec
 from zrt.types import ElementType, nbytes
 
@@ -44,12 +45,18 @@ class Capsules:
     """The arguments of the session as data; of a model from memory and of options that are no data only the words."""
     feeds: bool
     """Whether the feeds are kept."""
+    arena: Allocator
+    """The session's allocator of the host."""
     written: list[Path] = field(default_factory=list)
     _fingerprint: Fingerprint | None = None
+    _arena_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._arena_bytes = self.arena.stats().total_allocated_bytes
 
     @classmethod
     def of(cls, session: Session, folder: Path, key: int, feeds: bool) -> Capsules:
-        """Of this session. It keeps data only: the session would never be freed."""
+        """Of this session. It keeps no `Session`, which would never be freed."""
         recipe: dict[str, Any] = {"model": None, "providers": list(session.providers)}
         if session._recipe is not None:
             path, options, selection, external = session._recipe
@@ -58,7 +65,7 @@ class Capsules:
             # Options that are no data, such as weights in memory, are left to the caller of a replay.
             with suppress(Error):
                 recipe["options"] = json.loads(SessionSpec(path, options)._options)
-        return cls(folder, key, recipe, feeds)
+        return cls(folder, key, recipe, feeds, Allocator(session))
 
     def write(
         self,
@@ -66,25 +73,27 @@ class Capsules:
         earlier: Sequence[RecordedRun],
         reason: str,
         error: str | None,
-        values: Sequence[tuple[str, Any]],
+        inputs: Iterable[tuple[str, Any]],
     ) -> None:
-        """Writes a capsule; `values` are the inputs by name, each an ``OrtValue``. Raises `Error` or `OSError`."""
+        """Writes a capsule; `inputs` are names, each with a ``zrt_description``. Raises `Error` or `OSError`."""
         path = self.recipe["model"]
         if self._fingerprint is None and path is not None:
             with suppress(Error):
                 self._fingerprint = fingerprint(path, external_data_dir=self.recipe.get("external_data_dir"))
+        arena, self._arena_bytes = self._arena_bytes, self.arena.stats().total_allocated_bytes
         about = {
             "run": asdict(run),
             "before": [asdict(each) for each in earlier],
             "reason": reason,
             "error": error,
+            "arena_growth": self._arena_bytes - arena,
             "time": time.time(),
             "fingerprint": None if self._fingerprint is None else str(self._fingerprint),
             "machine": asdict(machine.describe()),
             "versions": asdict(machine.versions()),
             **self.recipe,
         }
-        kept = dict(_content(values)) if self.feeds else {}
+        kept = dict(_content(inputs)) if self.feeds else {}
         self.folder.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         target = self.folder / f"{stamp}-{os.getpid()}-{self.key}-{run.number}.zrt-capsule"
@@ -97,16 +106,15 @@ class Capsules:
             self.written.pop(0).unlink(missing_ok=True)
 
 
-def _content(values: Sequence[tuple[str, Any]]) -> list[tuple[str, np.ndarray[Any, Any]]]:
+def _content(inputs: Iterable[tuple[str, Any]]) -> list[tuple[str, np.ndarray[Any, Any]]]:
     """Copies of the tensors of numbers on the host."""
     found = []
-    for name, value in values:
+    for name, description in inputs:
         with suppress(Error):
-            description = status.describe(value)
             kind = ElementType(description.type)
-            shape = numbers(description.dims, description.rank)
             if not description.plain or kind.packed:
                 continue
+            shape = numbers(description.dims, description.rank)
             data = bytes(ffi.buffer(description.data, nbytes(kind, shape)))
             # Files have no name for a type of ml_dtypes: elements without a type, and a replay has the model's.
             dtype = f"V{kind.dtype.itemsize}" if arrays.is_added(kind.dtype) else kind.dtype

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,7 @@ from zrt._native.callback_errors import callback
 from zrt._native.cdata import numbers
 from zrt._native.handle import Handle, Owner
 from zrt.diagnosis.capsules import Capsules
-from zrt.errors import ArgumentError
+from zrt.errors import ArgumentError, Error
 from zrt.types import ElementType
 from zrt.values.type_info import type_name
 
@@ -148,6 +149,8 @@ class Recorder(Owner):
         """Ends the recording."""
         if not self.closed and self._forget is not None:
             self._forget()
+            # Their allocator keeps the session's memory.
+            self._capsules = None
         super().close()
 
     def __repr__(self) -> str:
@@ -182,8 +185,18 @@ def _note(capsules: Capsules, noted: Any) -> None:
     before = range(max(run.number - BEFORE, 1), run.number)
     places = {(number - 1) % int(noted.recorder.size) for number in before}
     earlier = [each for each in _runs(noted.recorder, places) if each.number < run.number]
-    values = [(status.string(noted.input_names[index]), noted.inputs[index]) for index in range(noted.input_count)]
-    capsules.write(run, earlier, reason, error, values)
+    capsules.write(run, earlier, reason, error, _inputs(noted))
+
+
+def _inputs(noted: Any) -> Iterator[tuple[str, Any]]:
+    """The names of the inputs, each with its ``zrt_description``."""
+    if noted.bound:
+        for index in range(noted.run.input_count):
+            yield status.string(noted.run.inputs[index].name), noted.bound[index]
+        return
+    for index in range(noted.input_count):
+        with suppress(Error):
+            yield status.string(noted.input_names[index]), status.describe(noted.inputs[index])
 
 
 def _lost(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:

@@ -38,6 +38,9 @@ class Replay:
     seconds_then: float
     seconds_now: float | None
     """The shortest of three runs now; None if they failed."""
+    arena_growth: int | None
+    """The bytes by which the arena of the host had grown at the end of the run then, since the recording began or since
+    the capsule before. None if the capsule does not say it."""
     made_up: bool
     """Whether the feeds are made up, of the shapes that were recorded: the capsule has none."""
     differences: tuple[str, ...]
@@ -55,8 +58,9 @@ class Replay:
     def __str__(self) -> str:
         now = f"failed: {self.error_now}" if self.error_now is not None else f"took {self.seconds_now:.6f} s"
         then = f"failed: {self.error_then}" if self.error_then is not None else f"took {self.seconds_then:.6f} s"
+        grown = [f"then the arena had grown by {self.arena_growth} bytes"] if self.arena_growth else []
         made_up = ["now with feeds that are made up: the capsule has none"] if self.made_up else []
-        return "\n".join([f"then: {then}", f"now: {now}", *made_up, *self.differences])
+        return "\n".join([f"then: {then}", f"now: {now}", *grown, *made_up, *self.differences])
 
 
 @public
@@ -76,9 +80,9 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
         raise ArgumentError(f"{os.fsdecode(capsule)!r} names no model, as that came from memory: give it")
     try:
         shapes = {name: tuple(map(int, shape)) for name, shape in about["run"]["shapes"].items()}
-        then, failed = float(about["run"]["seconds"]), about.get("error")
-        if not math.isfinite(then) or not (failed is None or isinstance(failed, str)):
-            raise ValueError("its run has no time, or its error no message")
+        then, failed, grown = float(about["run"]["seconds"]), about.get("error"), about.get("arena_growth")
+        if not math.isfinite(then) or not isinstance(failed, str | None) or not isinstance(grown, int | None):
+            raise ValueError("its run has no time, its error no message, or the growth of its arena is no number")
         options = _harmless(SessionOptions.from_dict(about.get("options") or {}))
         providers = list(map(str, about.get("providers") or [])) or None
         folder = about.get("external_data_dir")
@@ -113,7 +117,7 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
         raise
     except Error as error:
         error_now = callback_errors.without_marks(str(error))
-    return Replay(about["reason"], failed, error_now, then, seconds, made_up, tuple(differences))
+    return Replay(about["reason"], failed, error_now, then, seconds, grown, made_up, tuple(differences))
 
 
 def _harmless(options: SessionOptions) -> SessionOptions:

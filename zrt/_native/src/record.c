@@ -10,6 +10,7 @@
 #include "code.h"
 #include "lane.h"
 #include "budget.h"
+#include "describe.h"
 #include "record.h"
 
 /* Runs before a median is believed. */
@@ -32,6 +33,8 @@ typedef struct bound_inputs {
     struct bound_inputs *next;
     size_t count;
     zrt_recorded_input inputs[ZRT_RECORDED_INPUTS];
+    /* Of the binding's copies of the values, which live until it has other ones. */
+    zrt_description values[ZRT_RECORDED_INPUTS];
 } bound_inputs;
 
 static bound_inputs *bindings;
@@ -143,7 +146,7 @@ static void keep(zrt_recorder *recorder, uint64_t begun, uint64_t took, const Or
     slow |= wanted->times != 0 && run.number > SETTLED && took / wanted->times > median;
     if (status == NULL && !slow)
         return;
-    zrt_noted_run noted = {recorder, &run, status, count, names, inputs, median};
+    zrt_noted_run noted = {recorder, &run, status, count, names, inputs, bound == NULL ? NULL : bound->values, median};
     if (zrt_run_noted(wanted->key, &noted) == ZRT_INTERRUPTED)
         PyErr_SetInterrupt();
 }
@@ -202,6 +205,10 @@ static OrtStatus *bind(OrtIoBinding *binding, const char *name, const OrtValue *
         index++;
     if (index < ZRT_RECORDED_INPUTS) {
         take_input(below, &entry->inputs[index], name, value);
+        if ((status = zrt_describe(below, value, &entry->values[index])) != NULL) {
+            below->ReleaseStatus(status);
+            entry->values[index].plain = 0;
+        }
         entry->count = index < entry->count ? entry->count : index + 1;
     }
     return NULL;

@@ -63,6 +63,8 @@ typedef struct zrt_noted_run {
     size_t input_count;
     const char *const *input_names;
     const OrtValue *const *inputs;
+    /* Of a run by a binding or a lane: the inputs of the record, else NULL. */
+    const zrt_description *bound;
     /* A guess of the median of all runs, in nanoseconds. */
     uint64_t median;
 } zrt_noted_run;
