@@ -131,8 +131,18 @@ class Handle:
         return cls(ffi.gc(reference, _unref), reference.pointer)
 
 
-class Single:
-    """Base of objects that own a resource, so that they cannot be copied.
+class NotCopyable:
+    """Base of objects that stand for one thing in ONNX Runtime."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        # A copy of the slots would be a second owner of the same resource.
+        raise NotCopyableError(f"a {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
+
+
+class Single(NotCopyable):
+    """Base of objects that own a resource.
 
     An object whose constructor did not finish raises `ClosedError`. A class of a hot path is not `guarded`, and has a
     ``__new__`` that makes it closed.
@@ -144,10 +154,6 @@ class Single:
         super().__init_subclass__()
         if guarded:
             public.guarded(cls)
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        # A copy of the slots would be a second owner of the same resource.
-        raise NotCopyableError(f"a {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
 
 
 class Owner(Single, guarded=False):

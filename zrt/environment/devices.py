@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 from zrt._common.arguments import text
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import address_of, new_array, pointer_to
-from zrt._native.handle import Handle
+from zrt._native.handle import Handle, NotCopyable
 from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.environment import current
 from zrt.environment.provider_libraries import Library
-from zrt.errors import ArgumentError, DTypeError, NotCopyableError
+from zrt.errors import ArgumentError, DTypeError
 from zrt.memory.allocators import MemoryInfo, read_pairs
 from zrt.types import DeviceMemType
 
@@ -57,15 +57,6 @@ class Incompatibility:
 
     def __bool__(self) -> bool:
         return bool(self.reasons)
-
-
-class NotCopyable:
-    """Base of the objects that stand for a device."""
-
-    __slots__ = ()
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise NotCopyableError("a device stands for one thing in ONNX Runtime: no copy, no pickle")
 
 
 @dataclass(frozen=True, slots=True)
