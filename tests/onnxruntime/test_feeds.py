@@ -305,6 +305,28 @@ def test_output_that_is_an_input_is_a_copy(load: Any) -> None:
     assert x.tolist() == [1, 1]
 
 
+def test_optional_output_that_is_an_input_is_the_callers(load: Any) -> None:
+    """Also where the feed is a list."""
+    session = load(
+        model("agraph (optional(float[n]) x) => (bool b, optional(float[n]) x) { b = OptionalHasElement(x) }")
+    )
+    there, content = session.run(None, {"x": [1.0, 1.0]})
+    content[0] = 8
+    assert there
+    assert content.tolist() == [8, 1]
+
+
+def test_number_in_a_map_that_is_too_large_is_infinite(load: Any) -> None:
+    (row,) = load(models.vectorizer()).run(None, {"x": {1: 1e300, 2: -1e300}})
+    assert row.ravel().tolist() == [np.inf, -np.inf, 0]
+
+
+def test_error_of_a_value_in_a_map_says_a_number_is_needed() -> None:
+    session = zrt.onnxruntime.InferenceSession(models.vectorizer())
+    with pytest.raises(RuntimeError, match="input 'x': a value of type <class 'str'> is no float"):
+        session.run(None, {"x": {1: "2"}})
+
+
 def test_initializer_may_be_overridden(load: Any, state: Any) -> None:
     session = load(model("agraph (float[2] x, float[2] w) => (float[2] z) <float[2] w = {5, 6}> { z = Add(x, w) }"))
     assert [each.name for each in session.get_inputs()] == ["x"]

@@ -407,6 +407,16 @@ class TestAsync:
         with pytest.raises(TypeError):
             session.run_async(None, FEEDS, 1, None)
 
+    def test_result_that_is_an_input_is_a_copy(self, ort: Any) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 2
+        data = model("agraph (float[n] x) => (float[n] y, float[n] x) { y = Identity(x) }")
+        x = np.ones(2, np.float32)
+        (_, passed), *_ = self.ended(ort.InferenceSession(data, options), None, {"x": x}, None)
+        x[:] = 9
+        passed[0] = 8
+        assert (passed.tolist(), x.tolist()) == ([8, 1], [9, 9])
+
     @ours
     def test_callback_may_be_none(self, ort: Any) -> None:
         assert ort.InferenceSession(model()).run_async(None, FEEDS, None, None) is None

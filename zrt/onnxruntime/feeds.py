@@ -39,6 +39,13 @@ def official(result: Any) -> Any:
     return _sparse(Value.from_sparse(result)) if isinstance(result, SparseTensor) else result
 
 
+def result(value: Value | None) -> Any:
+    """The official package's form of a result over values, which the caller owns: it shares no feed's memory."""
+    answer = official(value)
+    # Only the array of an output that is an input too lies on a feed's memory, and is read-only.
+    return answer.copy() if isinstance(answer, np.ndarray) and not answer.flags.writeable else answer
+
+
 def _sparse(value: Value) -> Any:
     # Few programs have sparse tensors, and the module imports those of devices, which take time.
     from zrt.onnxruntime.forms import SparseTensor
@@ -157,15 +164,19 @@ def _of_floats(feed: dict[Any, Any], name: str) -> dict[Any, float]:
     first = next(iter(feed))
     if not isinstance(first, str) and not hasattr(first, "__float__"):
         raise RuntimeError(f"Key type must be int or string (not {type(first)}) for input '{name}'.")
-    kind, convert = ("string", str) if isinstance(first, str) else ("int64_t", _int64)
+    kind, convert = ("string", str) if isinstance(first, str) else ("int64", _int64)
 
-    def converted(role: str, value: Any, converter: Callable[[Any], Any]) -> Any:
+    def converted(role: str, value: Any, converter: Callable[[Any], Any], kind: str) -> Any:
         try:
             return converter(value)
         except (TypeError, OverflowError):
             raise RuntimeError(f"input {name!r}: a {role} of type {type(value)} is no {kind}") from None
 
-    return {converted("key", key, convert): converted("value", value, _float) for key, value in feed.items()}
+    with np.errstate(over="ignore"):
+        return {
+            converted("key", key, convert, kind): converted("value", value, _float, "float")
+            for key, value in feed.items()
+        }
 
 
 def _int64(value: Any) -> int:
@@ -178,7 +189,8 @@ def _int64(value: Any) -> int:
 def _float(value: Any) -> float:
     if isinstance(value, (str, bytes)):
         raise TypeError
-    return float(value)
+    # A number beyond float32 is infinite, as in C++.
+    return float(np.float32(float(value)))
 
 
 def _collection(make: Any, feed: Any, first: Any, second: Any, name: str) -> Value:

@@ -244,7 +244,7 @@ class Session:
 
         def run() -> list[Any]:
             names, values = self._wanted(output_names), self._values(input_feed)
-            return [feeds.official(value) for value in self._run_values(names, values, run_options)]
+            return [feeds.result(value) for value in self._run_values(names, values, run_options)]
 
         return self._retried(run, failure if isinstance(failure, OrtError) else None)  # type: ignore[no-any-return]
 
@@ -566,6 +566,6 @@ def _call_back(
         return
     error = future.exception()
     if error is None:
-        callback([feeds.official(value) for value in future.result()], user_data, "")
+        callback([feeds.result(value) for value in future.result()], user_data, "")
     else:
         callback([], user_data, error.ort_message if isinstance(error, OrtError) else str(error))
