@@ -9,7 +9,7 @@ from tests.support import models
 from tests.support.lanes import run_on
 from tests.support.together import in_threads
 from zrt import DynamicRuntime, LaneMemory, Runtime, Session
-from zrt.errors import AllocationError, ShapeError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import DEPENDS_ON_DATA, NOT_TRIED, ON_DEVICE
 from zrt.memory.buffers import Buffer
@@ -264,3 +264,16 @@ def test_inputs_on_a_device_get_no_trial_runs():
     session = Session(models.squeeze(), providers=["CUDA"])
     lane = session.lane([(1, 6, 1)], inputs=LaneMemory.allocated(MemoryInfo.cuda()))
     assert lane.audit().allocations == (f"y: {ON_DEVICE}",)
+
+
+@pytest.mark.parametrize(
+    ("output_shapes", "error", "words"),
+    [
+        ({"q": (1,)}, UnknownNameError, "output_shapes: the model has no output 'q'"),
+        ([(1,)] * 3, ArgumentError, "output_shapes: the model has"),
+        (5, DTypeError, "output_shapes: expected a dict or a list"),
+    ],
+)
+def test_wrong_output_shapes_are_named(add, output_shapes, error, words):
+    with pytest.raises(error, match=f"^{words}"):
+        add.lane({"x": (1,), "y": (1,)}, output_shapes=output_shapes)

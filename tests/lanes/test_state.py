@@ -104,6 +104,16 @@ class TestMapping:
             lane.state["h"] = content
         assert lane.state["h"].tolist() == [0, 0, 0]
 
+    def test_number_of_numpys_is_an_array_without_dimensions(self):
+        infos = [[models.tensor(name, models.FLOAT, [])] for name in ("level", "out")]
+        lane = Session(models.build([models.node("Neg", ["level"], ["out"])], *infos)).lane(state={"out": "level"})
+        lane.state["level"] = np.float32(3)
+        lane.state["level"] = lane.state["level"] * 2
+        assert lane.state["level"] == 6
+        assert lane.new_state({"level": np.float32(5)})["level"] == 5
+        with pytest.raises(DTypeError, match=r"state 'level': expected float32, got .*float64"):
+            lane.state["level"] = np.float64(3)
+
     def test_repr(self, steps, lane):
         assert repr(lane.state) == "State(h: [3])"
         assert "3 of 8 steps" in repr(steps.state)
@@ -272,6 +282,13 @@ class TestFiles:
             path.write_bytes(damage)
         with pytest.raises(FileError, match=r"state\.npz.*has no state"):
             lane.state.load(path)
+
+    def test_other_file_is_no_pickle(self, lane, tmp_path):
+        path = tmp_path / "state.npy"
+        for write in (lambda: path.write_bytes(b"nothing"), lambda: np.save(path, f32(1, 2, 3))):
+            write()
+            with pytest.raises(FileError, match=r"it is no file of numpy\.savez"):
+                lane.state.load(path)
 
     def test_truncated_file_leaves_the_state(self, steps, tmp_path):
         path = tmp_path / "state.npz"

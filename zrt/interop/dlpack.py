@@ -160,7 +160,7 @@ def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) ->
     if copy and memory.is_host:
         return _copied(handle, address, shape, strides, element_type, reason, subject)
     if reason:
-        hint = "; copy=True makes one" if memory.is_host and not element_type.packed else ""
+        hint = "; zrt.from_dlpack(tensor, copy=True) makes one" if memory.is_host and not element_type.packed else ""
         raise DLPackError(f"{subject}: {reason}, and is to be used without a copy{hint}")
     value = over(pointer_to(address), size, shape, element_type, [handle], subject, memory)
     return Value(value, writeable)

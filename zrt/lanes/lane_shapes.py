@@ -150,18 +150,19 @@ def by_name(shapes: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[s
     """Given shapes by name; a list has the shapes of the first of `infos`, in order. `role` is "input" or "output"."""
     if shapes is None:
         return {}
+    argument = "shapes" if role == "input" else "output_shapes"
     if isinstance(shapes, Mapping):
-        require_names(shapes, infos, role, "shapes")
+        require_names(shapes, infos, role, argument)
         named = dict(shapes)
     elif isinstance(shapes, Sequence) and not isinstance(shapes, (str, bytes, memoryview)):
         listed = list(shapes)
         if len(listed) > len(infos):
             raise ArgumentError(
-                f"shapes: the model has {len(infos)} {role}s ({names_of(infos)}), got {len(listed)} shapes"
+                f"{argument}: the model has {len(infos)} {role}s ({names_of(infos)}), got {len(listed)} shapes"
             )
         named = {info.name: shape for info, shape in zip(infos, listed, strict=False)}
     else:
-        raise wrong_type("shapes", "a dict or a list of shapes", shapes)
+        raise wrong_type(argument, "a dict or a list of shapes", shapes)
     checked = {}
     for info in infos:
         if info.name in named:

@@ -125,7 +125,7 @@ class State(Owner, Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return self._claimed(self._view, self._index(name))
 
-    def __setitem__(self, name: str, content: Array) -> None:
+    def __setitem__(self, name: str, content: Array | np.generic) -> None:
         self._index(name)
         self.write({name: content})
 
@@ -340,11 +340,19 @@ class State(Owner, Mapping[str, Any]):
         self.write(self._read(file))
 
     def _read(self, file: File) -> StateSnapshot:
-        with _opened(file, "rb") as place, np.load(place, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in archive.files}
-            counts = [int(number) for number in members.pop(_COUNTS)]
-            named = {name.removeprefix(_CONTENT): _typed(self._layout, name, members[name]) for name in members}
-            return StateSnapshot(named, counts[0], counts[1], tuple(counts[2:]))
+        from zipfile import is_zipfile
+
+        with _opened(file, "rb") as place:
+            start = place.tell()
+            if not is_zipfile(place):
+                # numpy would take it for a pickle, and advise to allow that.
+                raise ValueError("it is no file of numpy.savez, or ends too soon")
+            place.seek(start)
+            with np.load(place, allow_pickle=False) as archive:
+                members = {name: archive[name] for name in archive.files}
+                counts = [int(number) for number in members.pop(_COUNTS)]
+                named = {name.removeprefix(_CONTENT): _typed(self._layout, name, members[name]) for name in members}
+                return StateSnapshot(named, counts[0], counts[1], tuple(counts[2:]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layout.by_name)
@@ -444,7 +452,8 @@ def _count(number: object, subject: str, high: int = 2**62) -> int:
 def _checked(pair: Pair, array: object, capacity: int) -> Array:
     """The array, if it has the type and a shape of the pair."""
     subject = f"state {pair.info.name!r}"
-    require_type(array, np.ndarray, subject, "a numpy array")
+    # numpy's operators make a number of an array without dimensions.
+    require_type(array, (np.ndarray, np.generic), subject, "a numpy array")
     array = arrays.plain(array, subject)
     kind = pair.element_type
     if kind.packed and array.dtype == kind.dtype and array.shape == pair.dims:
