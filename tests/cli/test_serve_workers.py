@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -176,6 +177,52 @@ class TestWorkers:
         assert ask(document["address"], "/v2/models/digits/infer", DIGITS)["model_name"] == "digits"
         assert set(workers) <= set(self.processes(document["address"]))
         assert end(process, signal.SIGTERM)[0] == 0
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_signal_does_not_wait_for_new_workers_that_load(self, installed, tmp_path, number, eventually):
+        from zrt.serving.workers import HUNG_S
+
+        work = (
+            "pathlib.Path(f'loading-{os.getpid()}').touch()\n"
+            "    while pathlib.Path('hold').exists():\n        time.sleep(0.01)"
+        )
+        with self.importing(tmp_path, work) as process:
+            assert process.stdout.readline()
+            (tmp_path / "hold").touch()
+            process.send_signal(signal.SIGHUP)
+            eventually(lambda: len(list(tmp_path.glob("loading-*"))) == 3)
+            begin = time.monotonic()
+            process.send_signal(number)
+            _, err = process.communicate(timeout=2 * HUNG_S)
+        assert time.monotonic() - begin < HUNG_S / 2
+        assert (process.returncode, err) == (0 if number == signal.SIGTERM else 130, "")
+
+    def forbid_files(self, process: subprocess.Popen[str]) -> None:
+        """The process opens no further file, and so starts no further process."""
+        opened = len(os.listdir(f"/proc/{process.pid}/fd"))
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (opened, opened))
+
+    @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="the system cannot limit another process")
+    def test_new_process_that_the_system_refuses_leaves_the_old_ones(self, start):
+        process, document = start("--workers", 2)
+        workers = self.processes(document["address"])
+        self.forbid_files(process)
+        process.send_signal(signal.SIGHUP)
+        words = "the workers that serve go on, as a new one could not start: .*Too many open files\n"
+        assert re.fullmatch(words, process.stderr.readline())
+        assert self.processes(document["address"]) == workers
+        assert end(process, signal.SIGTERM) == (0, "")
+
+    @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="the system cannot limit another process")
+    def test_place_of_a_dead_one_that_stays_empty_ends_all(self, start):
+        process, document = start("--workers", 2)
+        workers = self.processes(document["address"])
+        self.forbid_files(process)
+        os.kill(workers[0], signal.SIGKILL)
+        # Python waits for the workers at its end.
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert re.fullmatch("zrt serve: .*Too many open files\n", err)
 
     def test_they_divide_the_cpus(self, installed, monkeypatch, tmp_path):
         monkeypatch.setattr("zrt.environment.cpu_limits.cpus", lambda: 9)

@@ -86,6 +86,21 @@ def serve(
         raise KeyboardInterrupt
 
 
+class _End(threading.Event):
+    """The event that ends uvicorn's supervisor. It is also set by a signal that uvicorn has not looked at yet.
+
+    uvicorn looks at no signal while it replaces workers, which may take long, but it asks this event. The handler of a
+    signal must not call `set`: that waits for a lock, which its own thread may have.
+    """
+
+    def __init__(self, signals: list[int]) -> None:
+        super().__init__()
+        self._waiting = signals
+
+    def is_set(self) -> bool:
+        return super().is_set() or not {signal.SIGINT, signal.SIGTERM}.isdisjoint(self._waiting)
+
+
 class _Supervisor(Multiprocess):
     """uvicorn's supervisor, which also says when all workers serve, and ends when one cannot start."""
 
@@ -93,12 +108,22 @@ class _Supervisor(Multiprocess):
         self, config: uvicorn.Config, listening: socket.socket, folder: Path, started: Callable[[], None]
     ) -> None:
         super().__init__(config, [listening])
+        self.should_exit = _End(self.signal_queue)
         self.interrupted = False
         self.failure: str = ""
         """How a worker died before all served."""
         self._folder = folder
         self._started: Callable[[], None] | None = started
         self._known: set[int | None] = set()
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except BaseException:
+            # Such as an OSError, where the system allows no further process. Python would wait for the workers.
+            self.terminate_all()
+            self.join_all()
+            raise
 
     def keep_subprocess_alive(self) -> None:
         before = list(self.processes)
@@ -149,11 +174,17 @@ class _Supervisor(Multiprocess):
             # Nobody serves yet who could go on: the supervisor looks again in its next turn.
             self.signal_queue.append(signal.SIGHUP)
             return
-        super().handle_hup()
         failed = Path(self._folder, FAILED)
+        reason = ""
+        try:
+            super().handle_hup()
+        except OSError as error:
+            reason = str(error)
         if failed.exists():
-            logger.error("the workers that serve go on, as a new one could not start: %s", failed.read_text("utf-8"))
+            reason = failed.read_text("utf-8")
             failed.unlink()
+        if reason:
+            logger.error("the workers that serve go on, as a new one could not start: %s", reason)
 
 
 def _loaded(make: Callable[[], Application], folder: Path) -> Application:
