@@ -15,6 +15,7 @@ from tests.support.arrays import f32
 from tests.support.lanes import run_on
 from tests.support.together import in_threads
 from zrt import BufferPolicy, LaneMemory, RunOptions, Session, StatePair, StatePorts
+from zrt.diagnosis import capsules
 from zrt.errors import (
     ArgumentError,
     BusyError,
@@ -174,6 +175,21 @@ class TestStates:
         other.run(state)
         lane.run(state)
         assert state["h"].tolist() == [12, 12, 12]
+
+    def test_state_fits_lanes_from_before_and_after_a_recording_began(self, session, lane, tmp_path):
+        lane.inputs["x"][...] = 1
+        before = lane.new_state()
+        lane.run(before)
+        with session.record(capsules=tmp_path, slower_than=1e-9, feeds=True) as recorder:
+            recorded = session.lane(state={"hn": "h"})
+            recorded.inputs["x"][...] = 1
+            for state in (before, recorded.new_state(), before):
+                recorded.run(state)
+            assert [capsules.read(path)[1]["h"][0] for path in recorder.capsules] == [1, 0, 2]
+            lane.run(recorded.state)
+        lane.run(before)
+        recorded.run(recorded.state)
+        assert (before["h"].tolist(), recorded.state["h"].tolist()) == ([4, 4, 4], [2, 2, 2])
 
     def test_state_of_another_session_is_refused(self, lane, load):
         foreign = load(COUNTER).lane(state={"hn": "h"}).new_state()

@@ -12,7 +12,6 @@ from zrt._native import lib
 from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt._native.session_handle import RunTable
 from zrt.errors import AllocationError, ArgumentError, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
@@ -88,8 +87,7 @@ class Layout:
 
     __slots__ = ("__weakref__", "by_name", "capacity", "handle", "pairs")
 
-    def __init__(self, pairs: Sequence[Pair], capacity: int, window: int, table: RunTable) -> None:
-        """`table` is that of the session: in a forked child it binds nothing."""
+    def __init__(self, pairs: Sequence[Pair], capacity: int, window: int) -> None:
         self.pairs: tuple[Pair, ...] = tuple(pairs)
         self.by_name: dict[str, int] = {pair.info.name: index for index, pair in enumerate(pairs)}
         self.capacity: int = capacity
@@ -113,7 +111,8 @@ class Layout:
             row.one = one
         self.handle: Handle = Handle.block("zrt_layout", [Handle.pin(tuple(pinned)), *memories])
         layout = self.handle.pointer
-        layout.api = table.pointer
+        # A lane binds by its own table, so that states fit the lanes from before and after a recording began.
+        layout.api = api()
         layout.count, layout.pairs = len(pairs), rows
         layout.capacity, layout.window = capacity, window
         mask = next((index for index, pair in enumerate(pairs) if pair.kind == MASK), len(pairs))
@@ -169,7 +168,6 @@ class _Resolver:
 
     def __init__(self, session: Session, ports: StatePorts, shapes: ShapesLike) -> None:
         owner = session._open()
-        self._table = owner.table
         self._session = session
         self._ports = ports
         self._inputs = {info.name: info for info in session.inputs}
@@ -201,7 +199,7 @@ class _Resolver:
                 )
         if counted and step > self._capacity:
             raise ArgumentError(f"capacity: a run has {step} steps, more than {self._capacity}")
-        key = tuple(pairs), self._capacity if counted else 0, ports.window, self._table
+        key = tuple(pairs), self._capacity if counted else 0, ports.window
         layouts = lane_shapes.results_of(self._session).layouts
         layout: Layout | None = layouts.get(key)
         if layout is None:

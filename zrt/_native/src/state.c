@@ -205,10 +205,10 @@ static OrtStatus *wrap_mask(const zrt_state *state, size_t i, int64_t total) {
     return wrap(state, 2 * i + 1, total);
 }
 
-/* Binds the values of a state for its next run; with `same` those of fixed pairs are bound already. */
-static OrtStatus *bind(const zrt_state *state, OrtIoBinding *binding, int same, int64_t total) {
+/* Binds the values of a state for its next run by the lane's table `api`, which may be recorded (record.h); with `same`
+   those of fixed pairs are bound already. */
+static OrtStatus *bind(const OrtApi *api, const zrt_state *state, OrtIoBinding *binding, int same, int64_t total) {
     const zrt_layout *layout = state->layout;
-    const OrtApi *api = layout->api;
     for (size_t i = 0; i < layout->count; i++) {
         const zrt_pair *pair = &layout->pairs[i];
         size_t reads = 2 * i + (size_t)state->turn, writes = 2 * i + 1 - (size_t)state->turn;
@@ -294,7 +294,7 @@ static uintptr_t run_on(zrt_lane *lane, zrt_state *state, const OrtRunOptions *r
     int same = carry->bound[turn] == state->id;
     OrtIoBinding *binding = carry->bindings[turn];
     carry->bound[turn] = 0;
-    OrtStatus *status = bind(state, binding, same, state->steps + carry->step);
+    OrtStatus *status = bind(lane->api, state, binding, same, state->steps + carry->step);
     if (status != NULL)
         return (uintptr_t)status;
     carry->bound[turn] = state->id;
