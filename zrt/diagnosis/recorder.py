@@ -143,7 +143,8 @@ class Recorder(Owner):
     def capsules(self) -> tuple[str, ...]:
         """The paths of the capsules that are there, the oldest first."""
         self._open()
-        return () if self._capsules is None else tuple(map(str, self._capsules.written))
+        capsules = self._capsules
+        return () if capsules is None else tuple(map(str, capsules.written))
 
     def close(self) -> None:
         """Ends the recording."""

@@ -40,7 +40,7 @@ class Replay:
     """The shortest of three runs now; None if they failed."""
     arena_growth: int | None
     """The bytes by which the arena of the host had grown at the end of the run then, since the recording began or since
-    the capsule before. None if the capsule does not say it."""
+    the capsule before; negative if it shrank. None if the capsule does not say it."""
     made_up: bool
     """Whether the feeds are made up, of the shapes that were recorded: the capsule has none."""
     differences: tuple[str, ...]
@@ -58,7 +58,9 @@ class Replay:
     def __str__(self) -> str:
         now = f"failed: {self.error_now}" if self.error_now is not None else f"took {self.seconds_now:.6f} s"
         then = f"failed: {self.error_then}" if self.error_then is not None else f"took {self.seconds_then:.6f} s"
-        grown = [f"then the arena had grown by {self.arena_growth} bytes"] if self.arena_growth else []
+        growth = self.arena_growth or 0
+        word = "grown" if growth > 0 else "shrunk"
+        grown = [f"then the arena had {word} by {abs(growth)} bytes"] if growth else []
         made_up = ["now with feeds that are made up: the capsule has none"] if self.made_up else []
         return "\n".join([f"then: {then}", f"now: {now}", *grown, *made_up, *self.differences])
 

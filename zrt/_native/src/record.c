@@ -33,7 +33,8 @@ typedef struct bound_inputs {
     struct bound_inputs *next;
     size_t count;
     zrt_recorded_input inputs[ZRT_RECORDED_INPUTS];
-    /* Of the binding's copies of the values, which live until it has other ones. */
+    /* Of the values as they were bound. They live until others are bound: the binding has references of its own, and
+       its owner in Python keeps those that the binding copied to a device. */
     zrt_description values[ZRT_RECORDED_INPUTS];
 } bound_inputs;
 
