@@ -1,24 +1,59 @@
-"""The text of `zrt.Replay`."""
+"""What `zrt.replay` says of the arena."""
 
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import zrt
 from tests.support import models
 
 QUIET = zrt.SessionOptions(log_severity_level="FATAL", intra_op_num_threads=1)
+MODEL = models.parsed("(float[n] x) => (float[n] y) { a = Exp(x) b = Cos(a) y = Exp(b) }")
+SMALL, LARGE = np.zeros(4, np.float32), np.zeros(1 << 20, np.float32)
+EACH = 1e-9
+"""So many seconds: each run is slower, and leaves a capsule."""
 
 
-def test_arena_that_shrank_is_said_to_have_shrunk(tmp_path: Path) -> None:
-    model = models.parsed("(float[n] x) => (float[n] y) { a = Exp(x) b = Cos(a) y = Exp(b) }")
-    session = zrt.Session(model, QUIET)
-    large = np.zeros(1 << 20, np.float32)
+@pytest.fixture
+def session() -> zrt.Session:
+    session = zrt.Session(MODEL, QUIET)
+    session.run([SMALL])
+    return session
+
+
+def test_growth_of_the_arena_is_in_the_capsule_of_the_run(session: zrt.Session, tmp_path: Path) -> None:
+    with session.record(capsules=tmp_path, slower_than=EACH) as recorder:
+        # ONNX Runtime plans the memory of a shape in its first run, and allocates by the plan in the second.
+        for array in (SMALL, LARGE, LARGE, LARGE):
+            session.run([array])
+        first, second, _, last = (zrt.replay(capsule, MODEL) for capsule in recorder.capsules)
+    assert (first.arena_growth, last.arena_growth) == (0, 0)
+    assert second.arena_growth is not None
+    assert second.arena_growth >= LARGE.nbytes
+    assert f"then the arena had grown by {second.arena_growth} bytes\n" in str(second)
+
+
+def test_growth_of_a_run_whose_capsule_was_lost_is_in_the_next(session: zrt.Session, tmp_path: Path) -> None:
+    folder = tmp_path / "capsules"
+    folder.write_text("no folder")
+    with session.record(capsules=folder, slower_than=EACH) as recorder:
+        for _ in range(3):
+            session.run([LARGE])
+        assert recorder.capsules == ()
+        folder.unlink()
+        session.run([LARGE])
+        growth = zrt.replay(recorder.capsules[0], MODEL).arena_growth
+    assert growth is not None
+    assert growth >= LARGE.nbytes
+
+
+def test_arena_that_shrank_is_said_to_have_shrunk(session: zrt.Session, tmp_path: Path) -> None:
     for _ in range(2):
-        session.run([large])
-    with session.record(capsules=tmp_path, slower_than=1e-9) as recorder:
-        session.run([large], options=zrt.RunOptions(config_entries={"memory.enable_memory_arena_shrinkage": "cpu:0"}))
-        found = zrt.replay(recorder.capsules[-1], model)
+        session.run([LARGE])
+    with session.record(capsules=tmp_path, slower_than=EACH) as recorder:
+        session.run([LARGE], options=zrt.RunOptions(config_entries={"memory.enable_memory_arena_shrinkage": "cpu:0"}))
+        found = zrt.replay(recorder.capsules[-1], MODEL)
     assert found.arena_growth is not None
-    assert found.arena_growth <= -large.nbytes
+    assert found.arena_growth <= -LARGE.nbytes
     assert f"then the arena had shrunk by {-found.arena_growth} bytes\n" in str(found)

@@ -77,7 +77,7 @@ class TestListings:
     @pytest.mark.parametrize("attempt", [copy.copy, copy.deepcopy, pickle.dumps])
     def test_copies_of_devices_are_refused(self, attempt):
         for device in (*zrt.ep_devices(), *zrt.hardware_devices()):
-            words = f"^an? {type(device).__name__} stands for one thing in ONNX Runtime"
+            words = f"^each {type(device).__name__} stands for one thing in ONNX Runtime"
             with pytest.raises(NotCopyableError, match=words):
                 attempt(device)
 

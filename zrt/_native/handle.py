@@ -138,7 +138,7 @@ class NotCopyable:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         # A copy of the slots would be a second owner of the same resource.
-        raise NotCopyableError(f"a {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
+        raise NotCopyableError(f"each {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
 
 
 class Single(NotCopyable):

@@ -80,13 +80,13 @@ class Capsules:
         if self._fingerprint is None and path is not None:
             with suppress(Error):
                 self._fingerprint = fingerprint(path, external_data_dir=self.recipe.get("external_data_dir"))
-        arena, self._arena_bytes = self._arena_bytes, self.arena.stats().total_allocated_bytes
+        arena = self.arena.stats().total_allocated_bytes
         about = {
             "run": asdict(run),
             "before": [asdict(each) for each in earlier],
             "reason": reason,
             "error": error,
-            "arena_growth": self._arena_bytes - arena,
+            "arena_growth": arena - self._arena_bytes,
             "time": time.time(),
             "fingerprint": None if self._fingerprint is None else str(self._fingerprint),
             "machine": asdict(machine.describe()),
@@ -101,6 +101,7 @@ class Capsules:
             members = {f"{_FEED}{name}": array for name, array in kept.items()}
             text = np.frombuffer(json.dumps(about).encode(), np.uint8)
             np.savez(file, **{_ABOUT: text}, **members)  # type: ignore[arg-type]  # of another keyword
+        self._arena_bytes = arena
         self.written.append(target)
         while len(self.written) > MOST:
             self.written.pop(0).unlink(missing_ok=True)

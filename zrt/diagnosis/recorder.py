@@ -193,7 +193,10 @@ def _inputs(noted: Any) -> Iterator[tuple[str, Any]]:
     """The names of the inputs, each with its ``zrt_description``."""
     if noted.bound:
         for index in range(noted.run.input_count):
-            yield status.string(noted.run.inputs[index].name), noted.bound[index]
+            name = ffi.string(noted.run.inputs[index].name)
+            # A name of this length may be cut, and be another input's then.
+            if len(name) < lib.ZRT_RECORDED_NAME - 1:
+                yield name.decode(errors="replace"), noted.bound[index]
         return
     for index in range(noted.input_count):
         with suppress(Error):

@@ -42,7 +42,7 @@ class Replay:
     """The bytes by which the arena of the host had grown at the end of the run then, since the recording began or since
     the capsule before; negative if it shrank. None if the capsule does not say it."""
     made_up: bool
-    """Whether the feeds are made up, of the shapes that were recorded: the capsule has none."""
+    """Whether feeds are made up, of the shapes that were recorded: those that the capsule does not have."""
     differences: tuple[str, ...]
     """The differences of library, machine and model between then and now."""
 
@@ -61,7 +61,7 @@ class Replay:
         growth = self.arena_growth or 0
         word = "grown" if growth > 0 else "shrunk"
         grown = [f"then the arena had {word} by {abs(growth)} bytes"] if growth else []
-        made_up = ["now with feeds that are made up: the capsule has none"] if self.made_up else []
+        made_up = ["now with feeds that are made up, where the capsule has none"] if self.made_up else []
         return "\n".join([f"then: {then}", f"now: {now}", *grown, *made_up, *self.differences])
 
 

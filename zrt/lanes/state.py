@@ -340,13 +340,11 @@ class State(Owner, Mapping[str, Any]):
         self.write(self._read(file))
 
     def _read(self, file: File) -> StateSnapshot:
-        from zipfile import is_zipfile
-
         with _opened(file, "rb") as place:
             start = place.tell()
-            if not is_zipfile(place):
+            if not place.read(4).startswith((b"PK\3\4", b"PK\5\6")):
                 # numpy would take it for a pickle, and advise to allow that.
-                raise ValueError("it is no file of numpy.savez, or ends too soon")
+                raise ValueError("it is no file of numpy.savez")
             place.seek(start)
             with np.load(place, allow_pickle=False) as archive:
                 members = {name: archive[name] for name in archive.files}

@@ -40,7 +40,7 @@ def official(result: Any) -> Any:
 
 
 def result(value: Value | None) -> Any:
-    """The official package's form of a result over values, which the caller owns: it shares no feed's memory."""
+    """The official package's form of a run's result; it shares memory with no feed."""
     answer = official(value)
     # Only the array of an output that is an input too lies on a feed's memory, and is read-only.
     return answer.copy() if isinstance(answer, np.ndarray) and not answer.flags.writeable else answer
@@ -164,7 +164,7 @@ def _of_floats(feed: dict[Any, Any], name: str) -> dict[Any, float]:
     first = next(iter(feed))
     if not isinstance(first, str) and not hasattr(first, "__float__"):
         raise RuntimeError(f"Key type must be int or string (not {type(first)}) for input '{name}'.")
-    kind, convert = ("string", str) if isinstance(first, str) else ("int64", _int64)
+    key_kind, convert = ("string", str) if isinstance(first, str) else ("int64", _int64)
 
     def converted(role: str, value: Any, converter: Callable[[Any], Any], kind: str) -> Any:
         try:
@@ -174,7 +174,7 @@ def _of_floats(feed: dict[Any, Any], name: str) -> dict[Any, float]:
 
     with np.errstate(over="ignore"):
         return {
-            converted("key", key, convert, kind): converted("value", value, _float, "float")
+            converted("key", key, convert, key_kind): converted("value", value, _float, "float")
             for key, value in feed.items()
         }
 

@@ -30,6 +30,9 @@ logger: logging.Logger = logging.getLogger("zrt.serving")
 # The file with the message of a worker that could not start.
 FAILED = "failed"
 
+# The signals that end all.
+ENDING = {signal.SIGINT, signal.SIGTERM}
+
 # A worker that does not react for so many seconds is replaced. One that starts on a busy machine takes some.
 HUNG_S = 60
 
@@ -87,7 +90,7 @@ def serve(
 
 
 class _End(threading.Event):
-    """The event that ends uvicorn's supervisor. It is also set by a signal that uvicorn has not looked at yet.
+    """The event that ends uvicorn's supervisor. `is_set`, but not `wait`, knows of signals that nobody looked at yet.
 
     uvicorn looks at no signal while it replaces workers, which may take long, but it asks this event. The handler of a
     signal must not call `set`: that waits for a lock, which its own thread may have.
@@ -98,7 +101,7 @@ class _End(threading.Event):
         self._waiting = signals
 
     def is_set(self) -> bool:
-        return super().is_set() or not {signal.SIGINT, signal.SIGTERM}.isdisjoint(self._waiting)
+        return super().is_set() or not ENDING.isdisjoint(self._waiting)
 
 
 class _Supervisor(Multiprocess):
@@ -130,8 +133,10 @@ class _Supervisor(Multiprocess):
         for process in before:
             # The worker has its own: without this one, the wait for the answer of one that dies ends at once.
             process.child_conn.close()
-        super().keep_subprocess_alive()
-        if Path(self._folder, FAILED).exists():
+        failed = Path(self._folder, FAILED)
+        if not failed.exists():
+            super().keep_subprocess_alive()
+        if failed.exists():
             self.should_exit.set()
             return
         for old, new in zip(before, self.processes, strict=True):
@@ -139,11 +144,11 @@ class _Supervisor(Multiprocess):
             if old is not new or old.exitcode == STARTUP_FAILURE:
                 self._note_death(old)
         alive = {process.pid for process in self.processes}
-        for number in self._known - alive:
+        for pid in self._known - alive:
             # Its waiting requests are gone; its counters stay.
-            mark_process_dead(number, str(self._folder))  # type: ignore[no-untyped-call]
+            mark_process_dead(pid, str(self._folder))  # type: ignore[no-untyped-call]
         self._known = alive
-        if self._started and all(Path(self._folder, f"{WORKER}.{number}").exists() for number in alive):
+        if self._started and all(Path(self._folder, f"{WORKER}.{pid}").exists() for pid in alive):
             self._started()
             self._started = None
 
@@ -153,7 +158,7 @@ class _Supervisor(Multiprocess):
         if self._started is None and worker.exitcode != STARTUP_FAILURE:
             logger.warning("%s: another one takes its place", said)
         # Ctrl-C reaches the workers too.
-        elif not {signal.SIGINT, signal.SIGTERM}.intersection(self.signal_queue):
+        elif ENDING.isdisjoint(self.signal_queue):
             self.failure = f"{said} before it served"
             if worker.exitcode == -signal.SIGKILL:
                 self.failure += f": it took too much memory, or did not react for {HUNG_S} seconds"

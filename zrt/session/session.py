@@ -223,8 +223,8 @@ class Session(Owner):
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise NotCopyableError(
-            "a Session stands for one thing in ONNX Runtime: no copy, no pickle; zrt.SessionSpec is its recipe, to be "
-            "sent to another process and loaded there"
+            "each Session stands for one thing in ONNX Runtime: no copy, no pickle; zrt.SessionSpec is its recipe, to "
+            "be sent to another process and loaded there"
         )
 
     def _open(self) -> SessionHandle:
