@@ -4,6 +4,7 @@ import contextlib
 import gc
 import itertools
 import sys
+import sysconfig
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -167,6 +168,9 @@ def test_process_ends_while_daemon_threads_run_operators(child: Child, work: str
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="this Python has address space in reserve for the copy"
+)
 def test_kept_array_without_memory_for_its_copy_has_no_elements(child: Child) -> None:
     assert child("no_memory.py") == "(0,)\n"
 
