@@ -75,6 +75,7 @@ class TestOutputs:
         gc.collect()
         assert alive[-1]() is None
 
+    @pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")
     def test_later_shape_of_the_caller_s_array_is_its_own(self, relu):
         place = np.full(2, 9, np.float32)
         binding = bind(relu, {"x": f32(-1, 2)}, y=place)
