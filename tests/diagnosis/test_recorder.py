@@ -412,6 +412,14 @@ class TestCapsules:
         assert found.made_up
         assert "made up, where the capsule has none" in str(found)
 
+    def test_feeds_of_a_lane_have_no_cut_name(self, tmp_path: Path) -> None:
+        short, long = "n" * 46, "n" * 47
+        model = models.parsed(f"(float[2] {short}, float[2] {long}) => (float[2] y) {{ y = Sub({short}, {long}) }}")
+        session = zrt.Session(model, QUIET)
+        with session.record(capsules=tmp_path, slower_than=1e-9, feeds=True) as recorder:
+            session.lane().run()
+            assert list(module.read(recorder.capsules[-1])[1]) == [short]
+
     @pytest.mark.parametrize(("keep", "first"), [(1000, 11), (25, 11), (20, 12), (5, 27)])
     def test_capsule_has_the_runs_before(self, session: zrt.Session, tmp_path: Path, keep: int, first: int) -> None:
         with session.record(keep, capsules=tmp_path) as recorder:
