@@ -1,5 +1,6 @@
 """``zrt serve --workers``: several processes behind one port."""
 
+import multiprocessing
 import os
 import re
 import resource
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,19 @@ from tests.cli.served import start as start
 from tests.support import processes
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
+
+
+def _fail_after_a_signal(folder: Path) -> None:
+    """A worker whose handler of SIGTERM, as uvicorn's, only makes a note."""
+    from zrt.serving.workers import _loaded
+
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.raise_signal(signal.SIGTERM)
+
+    def fail() -> Any:
+        raise OSError("no model")
+
+    _loaded(fail, folder)
 
 
 class TestWorkers:
@@ -108,6 +123,16 @@ class TestWorkers:
         assert "no such file.onnx" in done.stderr
         # Each worker has the error, and one says it.
         assert done.stderr.count("\n") == 1
+
+    def test_one_that_cannot_start_ends_even_if_uvicorn_took_its_signal(self, installed, tmp_path):
+        worker = multiprocessing.get_context("spawn").Process(target=_fail_after_a_signal, args=(tmp_path,))
+        worker.start()
+        worker.join(30)
+        try:
+            assert worker.exitcode == 1
+        finally:
+            worker.kill()
+        assert (tmp_path / "failed").read_text() == "no model"
 
     @contextmanager
     def importing(self, folder: Path, work: str) -> Iterator[subprocess.Popen[str]]:
