@@ -1,4 +1,4 @@
-"""What `zrt.replay` says of the arena."""
+"""The growth of the arena in the results of `zrt.replay`."""
 
 from pathlib import Path
 
