@@ -15,8 +15,8 @@ import pytest
 import zrt as package
 from tests.support import models, processes
 from zrt._common.installation import install_line
+from zrt.cli.entry import COMMANDS
 
-COMMANDS = ("bench", "compile", "info", "inspect", "profile", "run")
 COMMAND = [sys.executable, "-m", "zrt"]
 ROOT = Path(__file__).parents[2]
 INTERRUPTIBLE = ROOT / "tests" / "cli" / "scripts" / "interruptible.py"
@@ -35,6 +35,11 @@ class TestUsage:
     @pytest.mark.parametrize("command", COMMANDS)
     def test_every_command_explains_itself(self, zrt, command):
         assert "--json" in zrt(command, "--help")
+
+    def test_modules_of_other_commands_are_not_imported(self):
+        code = "import sys; from zrt.cli import main; main(['info']); print(*sys.modules, file=sys.stderr)"
+        loaded = processes.run(sys.executable, "-c", code).stderr.split()
+        assert {f"zrt.cli.{command}" for command in COMMANDS} & set(loaded) == {"zrt.cli.info"}
 
     def test_the_version(self, zrt):
         assert zrt("--version").strip() == f"zrt {package.__version__}"
@@ -225,14 +230,15 @@ class TestProcess:
             _, err = process.communicate(timeout=30)
         assert (process.returncode, err) == (130, "")
 
-    def test_ctrl_c_while_its_modules_are_imported_ends_it_quietly(self, monkeypatch, capfd):
+    @pytest.mark.parametrize("module", ["entry", "info"])
+    def test_ctrl_c_while_its_modules_are_imported_ends_it_quietly(self, module, monkeypatch, capfd):
         class Interrupting(MetaPathFinder):
             def find_spec(self, name, path, target=None):
-                if name == "zrt.cli.entry":
+                if name == f"zrt.cli.{module}":
                     raise KeyboardInterrupt
 
-        monkeypatch.delitem(sys.modules, "zrt.cli.entry")
-        monkeypatch.delattr(package.cli, "entry")
+        monkeypatch.delitem(sys.modules, f"zrt.cli.{module}", raising=False)
+        monkeypatch.delattr(package.cli, module, raising=False)
         monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
         assert package.cli.main(["info"]) == 130
         assert capfd.readouterr() == ("", "")

@@ -86,7 +86,7 @@ def test_functions_with_names_are_called(table: str) -> None:
         assert names_of(cell), f"{function}: the page names nothing of zrt"
         for name in names_of(cell):
             if name.startswith("zrt "):
-                assert f"zrt.cli.{name.removeprefix('zrt ')}" in {command.__name__ for command in COMMANDS}
+                assert name.removeprefix("zrt ") in COMMANDS
             else:
                 reduce(getattr, name.split("."), zrt)
 

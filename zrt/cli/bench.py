@@ -18,8 +18,6 @@ from zrt.errors import ArgumentError
 from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU
 
-SUMMARY = "Measure a model's runs through zrt and through onnxruntime against a loop in C."
-
 DEFAULT_THREADS = 1
 
 

@@ -13,8 +13,6 @@ from zrt.cli.options import option
 from zrt.cli.units import mebibytes, plural
 from zrt.loading import cache
 
-SUMMARY = "List, verify or clear the cache of optimized models."
-
 OPTIONS = (
     option(
         "action",

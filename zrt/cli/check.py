@@ -13,9 +13,6 @@ from zrt.cli.units import plural
 from zrt.diagnosis.report import DOES_NOT_LOAD, ERROR, NOTE, SHOWN, WARNING, Check, Problem
 from zrt.errors import ArgumentError, Error, ProviderError
 
-SUMMARY = "Check whether a model loads here or elsewhere, and what keeps it from that."
-
-
 STYLES = {ERROR: "bold red", WARNING: "yellow", NOTE: "dim"}
 
 OPTIONS = (

@@ -21,8 +21,6 @@ from zrt.session.required_operators import required_operators
 from zrt.session.save_optimized import save_optimized
 from zrt.types import GraphOptimizationLevel
 
-SUMMARY = "Compile a model ahead of time, so that it loads sooner."
-
 LEVELS = {level.name.lower(): level for level in GraphOptimizationLevel}
 
 

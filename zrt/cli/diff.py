@@ -21,8 +21,6 @@ from zrt.types import GraphOptimizationLevel
 if TYPE_CHECKING:
     from zrt.diagnosis.diff import Diff
 
-SUMMARY = "Compare two ways to run a model, value by value, and find the first that differs."
-
 DIFFER = 1
 WORST = 10
 

@@ -8,13 +8,13 @@ output has closed it.
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from zrt._common.files import NO_ROOM
 from zrt.bench.synthetic import InputError
-from zrt.cli import bench, cache, check, compile, diff, info, inspect, memory, profile, replay, run, score, serve, tune
 from zrt.cli.common import FAILED, CommandError, Terminated, complain, let_go
 from zrt.cli.options import JSON, UsageError, add_options
 from zrt.errors import Error
@@ -24,20 +24,40 @@ USED_WRONGLY = 2
 TERMINATED = 143
 NOBODY_READS = 141
 
-COMMANDS = (bench, cache, check, compile, diff, info, inspect, memory, profile, replay, run, score, serve, tune)
+# The module of the same name in this folder carries each out. The texts are their help: whole sentences.
+COMMANDS = {
+    "bench": "Measure a model's runs through zrt and through onnxruntime against a loop in C.",
+    "cache": "List, verify or clear the cache of optimized models.",
+    "check": "Check whether a model loads here or elsewhere, and what keeps it from that.",
+    "compile": "Compile a model ahead of time, so that it loads sooner.",
+    "diff": "Compare two ways to run a model, value by value, and find the first that differs.",
+    "info": "Say which ONNX Runtime is in use, what it can run on, and on which machine.",
+    "inspect": "Show a model's inputs, outputs, operators, weights and metadata.",
+    "memory": "Measure the memory that a model takes, and which settings take less.",
+    "profile": "Show which operators of a model the time goes to.",
+    "replay": "Run a recorded run that failed or was slow once more, and say what differs.",
+    "run": "Run a model on each available provider and describe what comes out.",
+    "score": "Score a data set: its rows through a model, in batches on all cores.",
+    "serve": "Serve models over HTTP by the Open Inference Protocol.",
+    "tune": "Try options of a model on this machine, and keep those that are clearly better.",
+}
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; ``arguments.command`` is the function that carries it out."""
+def make_parser(words: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of the whole command line; ``arguments.command`` is the function that carries it out.
+
+    Only the commands that are among the words have their options. To import the modules of all of them would take a
+    sixth of a command's start.
+    """
     parser = argparse.ArgumentParser(prog="zrt", description="Measure, look into, try out and serve ONNX models.")
     parser.add_argument("--version", action="version", version=f"zrt {__version__}")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for module in COMMANDS:
-        name = module.__name__.rpartition(".")[2]
-        summary = module.SUMMARY
+    for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary[0].lower() + summary[1:-1], description=summary)
-        add_options(command, (JSON, *module.OPTIONS))
-        command.set_defaults(command=module.run)
+        if name in words:
+            module = importlib.import_module(f"zrt.cli.{name}")
+            add_options(command, (JSON, *module.OPTIONS))
+            command.set_defaults(command=module.run)
     return parser
 
 
@@ -46,8 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A question mark where the encoding lacks µ, block characters or a part of a file's name.
         sys.stdout.reconfigure(errors="replace")
+    words = sys.argv[1:] if argv is None else argv
+    parser = make_parser(words)
     try:
-        status = _carry_out(argv)
+        status = _carry_out(parser, words)
         # None if the process was started without standard output.
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -63,9 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _carry_out(argv: Sequence[str] | None) -> int:
+def _carry_out(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     try:
-        arguments = make_parser().parse_args(argv)
+        arguments = parser.parse_args(words)
     except SystemExit as stop:
         # argparse raises SystemExit after --help and after an error.
         return stop.code if isinstance(stop.code, int) else 0

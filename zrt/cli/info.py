@@ -17,9 +17,6 @@ from zrt.cli.units import plural
 from zrt.environment import cpu_limits, cuda_parts, devices, telemetry
 from zrt.errors import NotImplementedByOrtError
 
-SUMMARY = "Say which ONNX Runtime is in use, what it can run on, and on which machine."
-
-
 OPTIONS: tuple[Option, ...] = ()
 
 

@@ -22,8 +22,6 @@ from zrt.session.session import Session
 from zrt.values.model_metadata import NO_VERSION
 from zrt.values.type_info import ValueInfo, format_shape, format_type, type_name
 
-SUMMARY = "Show a model's inputs, outputs, operators, weights and metadata."
-
 # Longer metadata is cut unless ``--full`` is given.
 LINES, LETTERS, ENTRIES = 3, 300, 20
 # Of a fingerprint; --json has all.

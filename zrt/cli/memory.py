@@ -18,8 +18,6 @@ from zrt.errors import ArgumentError
 from zrt.loading.session_options import WRITING_NOTHING
 from zrt.session.spec import SessionSpec
 
-SUMMARY = "Measure the memory that a model takes, and which settings take less."
-
 TOO_LARGE = 1
 
 

@@ -14,8 +14,6 @@ from zrt.cli.units import Unit, duration, plural
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
 
-SUMMARY = "Show which operators of a model the time goes to."
-
 MICROSECOND_NS = 1000
 
 OPTIONS = (

@@ -8,8 +8,6 @@ from pathlib import Path
 from zrt.cli import common
 from zrt.cli.options import option
 
-SUMMARY = "Run a recorded run that failed or was slow once more, and say what differs."
-
 FAILED = 1
 
 OPTIONS = (

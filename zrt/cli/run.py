@@ -21,9 +21,6 @@ from zrt.providers import ProviderLike
 from zrt.session.session import Session
 from zrt.values.type_info import format_shape
 
-SUMMARY = "Run a model on each available provider and describe what comes out."
-
-
 OPTIONS = (
     options.MODEL,
     *inputs.OPTIONS,

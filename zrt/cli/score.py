@@ -31,8 +31,6 @@ from zrt.session.session import Session
 if TYPE_CHECKING:
     from zrt.ray.score import Actors
 
-SUMMARY = "Score a data set: its rows through a model, in batches on all cores."
-
 DEFAULT_THREADS = 1
 DEFAULT_BATCH = 64
 

@@ -19,8 +19,6 @@ from zrt.session.spec import SessionSpec
 if TYPE_CHECKING:
     from zrt.serving import Application
 
-SUMMARY = "Serve models over HTTP by the Open Inference Protocol."
-
 HOST = "127.0.0.1"
 PORT = 8000
 GRACE = 30

@@ -19,8 +19,6 @@ from zrt.session.spec import SessionSpec
 if TYPE_CHECKING:
     from zrt.diagnosis.tune import Trial, Tuning
 
-SUMMARY = "Try options of a model on this machine, and keep those that are clearly better."
-
 SECONDS = "60"
 STYLES = {"chosen": "bold", "failed": "yellow", "results differ": "yellow"}
 
