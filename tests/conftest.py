@@ -41,18 +41,6 @@ ROOT = Path(__file__).parents[1]
 settings.register_profile("zrt", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("zrt")
 
-# y = x * 2**n, one doubling in each iteration: n sets the time of a run.
-LOOP = """
-(int64 n, float[k] x) => (float[k] y) {
-    go = Constant <value = bool {1}> ()
-    y = Loop (n, go, x) <body = step (int64 i, bool c, float[k] a) => (bool d, float[k] b) {
-        d = Identity(c)
-        b = Add(a, a)
-    }>
-}
-"""
-ENDLESS = np.array(2**62)
-
 # Files outside the repository: the marker of tests that need them, the variable that names their folder.
 NAMED = {
     "headers": ("ZRT_ORT_INCLUDE_DIR", "the folder of official headers that .ci/headers makes"),
@@ -180,14 +168,14 @@ def nonzero(load: Callable[..., zrt.Session]) -> zrt.Session:
 
 @pytest.fixture
 def loop(load: Callable[..., zrt.Session]) -> zrt.Session:
-    """`y = x * 2**n` in n steps; fed with `ENDLESS` as n it runs until it is terminated."""
-    return load(LOOP)
+    """`y = x * 2**n` in n steps; fed with `models.ENDLESS` as n it runs until it is terminated."""
+    return load(models.LOOP)
 
 
 @pytest.fixture
 def endless() -> dict[str, np.ndarray[Any, Any]]:
     """Feeds with which `loop` runs until it is terminated."""
-    return {"n": ENDLESS, "x": np.ones(4, np.float32)}
+    return {"n": models.ENDLESS, "x": np.ones(4, np.float32)}
 
 
 class PluginDevices(NamedTuple):

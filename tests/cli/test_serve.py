@@ -22,9 +22,9 @@ import zrt
 from tests.cli.served import DIGITS, LAST_COUNT, ask, end, metrics, starting
 from tests.cli.served import installed as installed
 from tests.cli.served import start as start
-from tests.conftest import LOOP
 from tests.serving import wire
 from tests.support import models
+from tests.support.models import LOOP
 from zrt._common.installation import install_line
 from zrt.cli.common import shipped
 from zrt.cli.entry import make_parser

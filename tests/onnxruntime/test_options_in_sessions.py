@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.conftest import LOOP
 from tests.onnxruntime.models import FEEDS, TWOS, identity, model
 from tests.support import models
+from tests.support.models import LOOP
 from tests.support.together import in_threads
 
 # The model is z = x + w, and the first of the weights w is 0.

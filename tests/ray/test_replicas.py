@@ -30,11 +30,11 @@ from ray.serve.context import _get_global_client
 
 import zrt
 import zrt.ray
-from tests.conftest import ENDLESS, LOOP
 from tests.serving.conftest import Client, Server
 from tests.serving.test_connection import check_unclear_ends
 from tests.serving.wire import steps
 from tests.support import models
+from tests.support.models import ENDLESS, LOOP
 from zrt import errors
 from zrt.serving import Application, application
 

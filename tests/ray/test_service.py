@@ -23,11 +23,11 @@ import ray
 from ray import serve
 
 import zrt.ray
-from tests.conftest import LOOP
 from tests.ray.test_replicas import DIGITS, DOUBLE
 from tests.serving.conftest import Client
 from tests.serving.wire import steps
 from tests.support import models, processes
+from tests.support.models import LOOP
 from zrt.ray import service
 from zrt.ray.service import Http, Service, ServiceError
 from zrt.serving import application

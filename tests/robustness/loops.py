@@ -5,8 +5,8 @@ import sys
 import numpy as np
 
 import zrt
-from tests.conftest import ENDLESS, LOOP
 from tests.support import models
+from tests.support.models import ENDLESS, LOOP
 
 LOOPING = models.parsed(LOOP)
 FOREVER = {"n": ENDLESS, "x": np.ones(4, np.float32)}

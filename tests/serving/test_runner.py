@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import zrt
-from tests.conftest import ENDLESS
 from tests.serving.conftest import Counted, job
+from tests.support.models import ENDLESS
 from zrt.errors import MemoryLimitError
 from zrt.serving.runner import Batching, Runner, bucket_size, same
 from zrt.serving.signature import Signature

@@ -66,7 +66,7 @@ def tensor(name: str, datatype: str, array: np.ndarray[Any, Any], binary: bool) 
 
 
 def steps(number: int) -> list[dict[str, Any]]:
-    """The inputs of `tests.conftest.LOOP`: 0 doubled that often."""
+    """The inputs of `tests.support.models.LOOP`: 0 doubled that often."""
     return [
         {"name": "n", "datatype": "INT64", "shape": [], "data": [number]},
         {"name": "x", "datatype": "FP32", "shape": [1], "data": [0]},

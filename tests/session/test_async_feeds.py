@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zrt
-from tests.conftest import LOOP
+from tests.support.models import LOOP
 from zrt import CustomOp, CustomOpDomain, errors
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")

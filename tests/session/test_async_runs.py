@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import zrt
-from tests.conftest import LOOP
 from tests.support import models
 from tests.support.interrupts import on_its_own
+from tests.support.models import LOOP
 from tests.support.together import in_threads
 from zrt import errors
 from zrt.session import async_runs

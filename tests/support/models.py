@@ -25,6 +25,19 @@ tensor = helper.make_tensor_value_info
 node = helper.make_node
 
 
+# y = x * 2**n, one doubling in each iteration: n sets the time of a run.
+LOOP = """
+(int64 n, float[k] x) => (float[k] y) {
+    go = Constant <value = bool {1}> ()
+    y = Loop (n, go, x) <body = step (int64 i, bool c, float[k] a) => (bool d, float[k] b) {
+        d = Identity(c)
+        b = Add(a, a)
+    }>
+}
+"""
+ENDLESS = np.array(2**62)
+
+
 def build(
     nodes: Sequence[NodeProto],
     inputs: Sequence[ValueInfoProto],

@@ -5,8 +5,8 @@ import threading
 import numpy as np
 
 import zrt
-from tests.conftest import ENDLESS, LOOP
 from tests.support import models
+from tests.support.models import ENDLESS, LOOP
 
 environment = zrt.Environment(cpus=1)
 quiet = zrt.SessionOptions(log_severity_level="FATAL")

@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 import zrt
-from tests.conftest import ENDLESS, LOOP
 from tests.custom_ops.support import ONE, Op, X
 from tests.custom_ops.support import load as load_with
 from tests.session.test_deadlines import EIGHTS, SHORT, WAYS
 from tests.support import models, tasks
+from tests.support.models import ENDLESS, LOOP
 from tests.support.together import in_threads
 from zrt.custom_ops import CFunction
 from zrt.errors import InvalidArgumentError, TerminatedError, TimeoutError
