@@ -60,8 +60,8 @@ LOOPS = {
     "error of a lane": lambda count: fails(wrong.run),
     "error of a load": lambda count: fails(lambda: zrt.Session(b"no model")),
 }
-# Fewer turns for slow calls.
-TURNS = {"dynamic lane": 20_000, "recorder": 20_000, "error of a load": 10_000, "binding": 50_000}
+# The load fails slowly.
+TURNS = {"error of a load": 10_000}
 
 
 def turns(loop, number):
@@ -72,7 +72,7 @@ def turns(loop, number):
 
 def growth(loop):
     """The bytes by which the process grows in each turn."""
-    number = TURNS.get(loop, 100_000)
+    number = TURNS.get(loop, 25_000)
     turns(loop, number // 10)
     before = resident_bytes()
     turns(loop, number)
