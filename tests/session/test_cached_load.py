@@ -165,6 +165,18 @@ class TestHits:
         assert load(model) == "hit"
         assert read == [str(model)]
 
+    def test_notes_that_cannot_be_changed_hold(self, load, model, folder, settle, monkeypatch):
+        load(model)
+        settle(model, *entries(folder))
+        load(model)
+
+        def refuse(path):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+        monkeypatch.setattr(os, "utime", refuse)
+        monkeypatch.delattr(hashlib, "file_digest")
+        assert load(model) == "hit"
+
     @pytest.mark.parametrize("weights", ["outside", "inside"])
     def test_models_with_graphs_inside_hit(self, folder, weights):
         large = np.arange(40_000, dtype=np.float32)
@@ -248,6 +260,11 @@ class TestWays:
     def test_wrong_type_is_refused(self, model, wrong):
         with pytest.raises(zrt.errors.DTypeError, match="cache"):
             zrt.Session(model, zrt.SessionOptions(cache=wrong))
+
+    def test_options_of_a_wrong_type_are_refused(self, model, cache_variable):
+        cache_variable("1")
+        with pytest.raises(zrt.errors.DTypeError, match="options"):
+            zrt.Session(model, {"cache": True})
 
     def test_empty_name_is_refused(self, model, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

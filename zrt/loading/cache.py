@@ -324,7 +324,9 @@ def recall(folder: str, state: os.stat_result, mark: bool = True) -> dict[str, A
         if noted["identity"] != _identity(state):
             return None
         if mark:
-            os.utime(path)
+            # A note that cannot be changed holds all the same.
+            with suppress(OSError):
+                os.utime(path)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return noted

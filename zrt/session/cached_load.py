@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import absolute, path_bytes
+from zrt._common.arguments import absolute, path_bytes, require_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.session_handle import SessionHandle
 from zrt.errors import CallbackError, Error, ModelLoadCanceledError, OrtError
@@ -83,6 +83,7 @@ def load(
     load_plainly: Load,
 ) -> tuple[SessionHandle, str | None]:
     """An ``OrtSession`` from the model's entry, or as without a cache; and `Session.cache` of it."""
+    require_type(options, SessionOptions | None, "options", "SessionOptions")
     options = SessionOptions() if options is None else options
     try:
         folder = cache.folder_of(options.cache)
