@@ -311,6 +311,20 @@ class TestTap:
         tapped = zrt.Session(tmp_path / "m.onnx", QUIET).tap(["twice", "less"])
         assert [each.tolist() for each in tapped.run([np.array([1, 2], np.float32)])] == [[2, 4], [2, 4], [-2, -4]]
 
+    def test_relative_folder_of_weights_is_found_from_another_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = "(float[4] x) => (float[4] y) { t = Add(x, w) y = Neg(t) }"
+        content = models.parse(text, w=np.ones(4, np.float32))
+        models.save_apart(content, tmp_path / "m.onnx", "w.bin")
+        (tmp_path / "parts").mkdir()
+        (tmp_path / "w.bin").rename(tmp_path / "parts" / "w.bin")
+        monkeypatch.chdir(tmp_path)
+        session = zrt.Session("m.onnx", QUIET, external_data_dir="parts")
+        monkeypatch.chdir("/")
+        y, tapped = session.tap(["t"]).run([np.zeros(4, np.float32)])
+        assert (y.tolist(), tapped.tolist()) == ([-1] * 4, [1] * 4)
+
     def test_model_in_memory_is_refused(self, model: bytes) -> None:
         with pytest.raises(zrt.errors.UnsupportedError, match=r"came from memory; zrt\.edit"):
             zrt.Session(model, QUIET).tap(["logits"])

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import zrt
+from zrt.bench.machine import resident_bytes
 from zrt.errors import FailError, ProviderError
 from zrt.providers import node_assignment
 from zrt.providers.node_assignment import AssignedNode, Assignment
@@ -101,6 +102,20 @@ class TestStrict:
         with pytest.raises(ProviderError, match=r"of its nodes 23 .* Relu 'n19' and 3 more$") as caught:
             zrt.Session(model, options, providers=["azure"], strict=True)
         assert "'n20'" not in str(caught.value)
+
+    def test_error_keeps_no_session(self, build):
+        model = build("(float[4096] x) => (float[2048, 4096] y) { y = Add(x, w) }", w=np.ones((2048, 4096), np.float32))
+        content = model.SerializeToString()
+        zrt.Session(content, providers=["azure"]).close()
+        before = resident_bytes()
+        errors = []
+        for _ in range(3):
+            with pytest.raises(ProviderError, match="strict") as caught:
+                zrt.Session(content, providers=["azure"], strict=True)
+            errors.append(caught.value)
+        assert all(error.__traceback__ for error in errors)
+        # The weights take 32 MiB.
+        assert resident_bytes() - before < 48 << 20
 
     @pytest.mark.parametrize(
         "allow",

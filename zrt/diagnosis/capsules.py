@@ -60,7 +60,7 @@ class Capsules:
         recipe: dict[str, Any] = {"model": None, "providers": list(session.providers)}
         if session._recipe is not None:
             path, options, selection, external = session._recipe
-            recipe |= {"model": path, "external_data_dir": None if external is None else os.fspath(external)}
+            recipe |= {"model": path, "external_data_dir": external}
             recipe["providers"] = selection.asked()
             # Options that are no data, such as weights in memory, are left to the caller of a replay.
             with suppress(Error):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
 
-from zrt._common.arguments import entries, integer, texts
+from zrt._common.arguments import absolute, entries, integer, texts
 from zrt._common.public import not_made, public
 from zrt._native import status
 from zrt._native.cdata import address_of, release, strings
@@ -142,7 +142,12 @@ class Session(Owner):
                     if load_options is not settings:
                         handle = handle.holding(load_options)
                 if strictness is not None:
-                    strictness.check(handle, source.subject)
+                    try:
+                        strictness.check(handle, source.subject)
+                    except BaseException:
+                        # The error's traceback keeps the handle.
+                        release(handle.reference)
+                        raise
                 return handle
 
             if cache_by_variable() or (isinstance(options, SessionOptions) and options.cache is not None):
@@ -159,6 +164,8 @@ class Session(Owner):
                 release(handle.reference)
                 raise
             opsets = source.opsets()
+        if external_data_dir is not None:
+            external_data_dir = absolute(os.fsdecode(external_data_dir))
         recipe = None if source.absolute is None else (source.absolute, options, selection, external_data_dir)
         self._adopt(handle, selection, opsets, recipe, cache)
 
