@@ -281,6 +281,15 @@ class TestBadRows:
         empty = parquet.read_table(tmp_path / "b.parquet")
         assert (empty.num_rows, empty.column_names) == (0, ["y", "n"])
 
+    def test_bad_row_alone_in_its_part_of_the_file(self, saved, tmp_path, score):
+        """The made-up row has an element, which this model needs."""
+        text = "(float[n, t] x) => (float[n] y) <int64 first = {0}> { y = Gather<axis=1>(x, first) }"
+        rows = pa.table({"x": pa.array([[1, 2], [3, 4], None], LISTS)})
+        parquet.write_table(rows, tmp_path / "data.parquet", row_group_size=2)
+        model = saved(models.parse(text))
+        assert score(model, tmp_path / "data.parquet", tmp_path / "y.parquet", "--skip-bad")[0] == 0
+        assert parquet.read_table(tmp_path / "y.parquet")["y"].to_pylist() == [1, 3, None]
+
     @pytest.mark.parametrize("batch", [1, 2, 64])
     @pytest.mark.parametrize(
         ("text", "rows", "kind"),

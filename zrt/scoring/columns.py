@@ -67,7 +67,7 @@ def fit_each(subject: str, values: Sequence[Any], wanted: Wanted) -> Rows:
     shapes = {array.shape for array in arrays if array is not None}
     if len(shapes) > 1:
         return Rows(arrays, bad)
-    filler = blank(shapes.pop() if shapes else [size or 0 for size in wanted.row], wanted.dtype)
+    filler = blank(shapes.pop() if shapes else [size or 1 for size in wanted.row], wanted.dtype)
     return Rows(np.stack([filler if array is None else array for array in arrays]), bad)
 
 
