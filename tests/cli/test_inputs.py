@@ -187,3 +187,14 @@ def test_optimized_model_does_not_replace_what_a_command_reads(complaint, saved,
     arguments = (command, saved(models.add()), "--input", file, "--options", options)
     assert "optimized_model_filepath" in complaint(*arguments, status=2)
     assert (file.read_bytes(), options.read_bytes()) == before
+
+
+@pytest.mark.parametrize("start", [100, 200, 400])
+def test_damaged_compressed_file_is_named(complaint, saved, tmp_path, start):
+    path = tmp_path / "damaged.npz"
+    np.savez_compressed(path, x=np.arange(4000, dtype=np.float32))
+    content = bytearray(path.read_bytes())
+    content[start : start + 100] = b"\xff" * 100
+    path.write_bytes(content)
+    complaint_of_run = complaint("run", saved(models.add(["n"])), "--input", path, status=1)
+    assert f"--input {path}: no .npy or .npz file of numbers: " in complaint_of_run

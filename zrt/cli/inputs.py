@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from zrt._common.numpy_files import UNREADABLE
 from zrt.bench.inputs import UserInputs
 from zrt.cli import options
 from zrt.cli.common import CommandError
@@ -74,7 +74,7 @@ def _arrays(arguments: argparse.Namespace) -> Iterator[tuple[str, np.ndarray[Any
                 yield from content.items() if several else [(name, content)]
         except OSError as error:
             raise CommandError(f"{subject}: {error.strerror or error}") from None
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise CommandError(f"{subject}: no {ARRAY} or {ARRAYS} file of numbers: {error}") from None
 
 

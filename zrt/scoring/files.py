@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from zrt._common.files import reading
+from zrt._common.numpy_files import UNREADABLE
 from zrt.scoring.columns import Array, storable
 from zrt.scoring.results import Result
-from zrt.scoring.sources import NUMPY, UNREADABLE, archive
+from zrt.scoring.sources import NUMPY, archive
 
 COPIED_BYTES = 1 << 20
 

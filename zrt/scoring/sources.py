@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -16,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from zrt._common.files import reading
+from zrt._common.numpy_files import UNREADABLE
 from zrt.errors import ArgumentError, FileError
 from zrt.scoring.blocks import CHUNK_ROWS, Chunk
 from zrt.scoring.columns import Array
@@ -32,13 +29,6 @@ SUFFIXES = {
     ".npz": "npz",
 }
 NUMPY = ("npy", "npz")
-
-# All that numpy and zipfile raise for files that are damaged, or that take more memory than there is.
-UNREADABLE = (
-    *(OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, MemoryError, RuntimeError, struct.error),
-    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError),
-)
-
 
 # The rows of a piece of a file that can be cut anywhere.
 PIECE_ROWS = 64 * CHUNK_ROWS
