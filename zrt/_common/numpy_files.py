@@ -1,4 +1,4 @@
-"""What numpy raises for its own files, ``.npy`` and ``.npz``, where they are damaged."""
+"""Errors of numpy for its own files, ``.npy`` and ``.npz``, where they are damaged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tokenize
 import zipfile
 import zlib
 
-# With what zipfile raises, also for files that take more memory than there is.
+# Those of zipfile too, and of files that take more memory than there is.
 UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, MemoryError, RuntimeError, struct.error),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError),

@@ -24,7 +24,7 @@ USED_WRONGLY = 2
 TERMINATED = 143
 NOBODY_READS = 141
 
-# The module of the same name in this folder carries each out. The texts are their help: whole sentences.
+# The commands and their help, whole sentences. The module of a command's name in this folder carries it out.
 COMMANDS = {
     "bench": "Measure a model's runs through zrt and through onnxruntime against a loop in C.",
     "cache": "List, verify or clear the cache of optimized models.",
