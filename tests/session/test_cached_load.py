@@ -23,6 +23,8 @@ from tests.session.chains import CHAIN, chain, finish, saved
 from tests.support import models
 from tests.support.together import in_threads
 from zrt.loading import cache, cache_entry
+from zrt.loading.model_source import Source
+from zrt.providers.default_selection import parse
 from zrt.session import cached_load
 
 X = np.ones((1, 160), np.float32)
@@ -360,6 +362,18 @@ class TestDamage:
             file.write(b"damage")
         os.utime(entry, ns=(state.st_atime_ns, state.st_mtime_ns))
         assert load(model) == "miss"
+
+    def test_entry_stays_where_the_model_itself_does_not_load(self, load, model, folder, caplog):
+        def lacking(*_):
+            raise zrt.errors.AllocationError("no thread can be started")
+
+        load(model)
+        [entry] = entries(folder)
+        options = zrt.SessionOptions(cache=folder, intra_op_num_threads=1)
+        with Source(model) as source, pytest.raises(zrt.errors.AllocationError):
+            cached_load.load(model, source, options, None, parse(None), lacking)
+        assert (entries(folder), load(model)) == ([entry], "hit")
+        assert "thrown away" not in caplog.text
 
     @pytest.mark.parametrize("size", [0, 31, 100, 4096, 50_000])
     def test_truncated_entry(self, load, model, folder, size):

@@ -45,6 +45,15 @@ TRIAL_SECONDS = 10
 
 Load = Callable[[Source, SessionOptions, "str | os.PathLike[str] | None"], SessionHandle]
 
+
+class _DoesNotLoad(Exception):  # noqa: N818 (the load goes on without the entry)
+    """ONNX Runtime does not load an entry, which is as it was written."""
+
+    def __init__(self, name: str, error: Error) -> None:
+        super().__init__(str(error))
+        self.name = name
+
+
 # Held while an entry is made: one at a time. A fork waits for it, as the child would inherit ONNX Runtime's locks in
 # the middle of a load.
 _making = threading.RLock()
@@ -91,7 +100,7 @@ def load(
         return load_plainly(source, options, external_data_dir), _without(source, reason)
     if folder is None:
         return load_plainly(source, options, external_data_dir), None
-    job = None
+    job = bad = None
     try:
         if not selection.is_cpu:
             raise NotCached("providers: entries are for the CPU execution provider alone")
@@ -103,10 +112,14 @@ def load(
         if beside is not None:
             beside = absolute(os.fsdecode(path_bytes(beside, "external_data_dir")))
         job = Job(folder, prefix, beside, settings)
-        handle = _from_entry(job, source, options, load_plainly)
-        if handle is not None:
-            logger.info("%s: loaded from the cache", source.subject)
-            return handle, HIT
+        try:
+            handle = _from_entry(job, source, options, load_plainly)
+        except _DoesNotLoad as found:
+            bad = found.name, str(found)
+        else:
+            if handle is not None:
+                logger.info("%s: loaded from the cache", source.subject)
+                return handle, HIT
         cache.require_lasting_place(source, beside)
         note = MISS
     except (CallbackError, ModelLoadCanceledError):
@@ -115,6 +128,10 @@ def load(
     except (NotCached, Error, OSError, MemoryError, RecursionError) as reason:
         note, job = _without(source, reason), None
     handle = load_plainly(source, options, external_data_dir)
+    if bad is not None and job is not None:
+        # Only now: memory, threads or a budget that are lacking keep the model itself from loading too.
+        logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, *bad)
+        cache.discard(job.folder, bad[0])
     if job is not None:
         try:
             plain = plain_model(model) if source.path is None else absolute(os.fsdecode(source.path))
@@ -136,7 +153,10 @@ def _without(source: Source, reason: Exception) -> str:
 
 
 def _from_entry(job: Job, source: Source, options: SessionOptions, load_plainly: Load) -> SessionHandle | None:
-    """An ``OrtSession`` from the model's entry; None if there is no entry, or no good one."""
+    """An ``OrtSession`` from the model's entry; None if there is no entry, or no good one.
+
+    Raises `_DoesNotLoad` where ONNX Runtime does not load it, and `NotCached` for a model that is not for the cache.
+    """
     # Without an entry for a model of this size the model need not be read.
     if not any(name.startswith(job.prefix) for name in os.listdir(job.folder)):
         return None
@@ -162,9 +182,7 @@ def _from_entry(job: Job, source: Source, options: SessionOptions, load_plainly:
     except (CallbackError, ModelLoadCanceledError):
         raise
     except Error as error:
-        logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, name, error)
-        cache.discard(job.folder, name)
-        return None
+        raise _DoesNotLoad(name, error) from None
     if entry.nbytes > LARGE:
         # Deferred: small models do not need it.
         from zrt.loading.read_weights import trim_heap
