@@ -77,6 +77,8 @@ class MappedFile(Owner):
         if boolean(lock, "lock"):
             code = lib.zrt_memory_lock(handle.pointer)
             if code:
+                # As in `_map`.
+                del handle
                 raise lock_error(code, self.nbytes)
         self._handle = handle
 
