@@ -12,6 +12,7 @@ from tests.support.threads import two_cpus
     [
         "session_creates_the_default",
         "same_and_other_settings",
+        "variables_that_change_later",
         "config_entries",
         # The drop-in sets these before there is an environment.
         "log_severity_before_the_environment",

@@ -40,7 +40,8 @@ class Environment:
     """ONNX Runtime's environment (``OrtEnv``).
 
     A process has one, from its first use to its end; the first session creates it with the defaults if there is none
-    yet. The same settings return the same environment again, other settings raise `ArgumentError`.
+    yet. The same arguments return the same environment again, although the CPUs of the process or its variables have
+    changed since; other settings raise `ArgumentError`.
 
     `log_id` names the process in log lines; `log_severity` is the lowest level that ONNX Runtime logs. The log goes to
     `logger`, a `logging.Logger` or the name of one; None means standard error. `SessionOptions.logger` overrides it
@@ -56,6 +57,7 @@ class Environment:
     """
 
     __slots__ = (
+        "_asked",
         "_settings",
         "_severity",
         "config_entries",
@@ -83,6 +85,7 @@ class Environment:
     """The limit of each session's arena in bytes; None without a limit."""
     pointer: Any
     pools: Handle | None
+    _asked: tuple[object, ...]
     _settings: tuple[object, ...]
     _severity: LogSeverity
 
@@ -115,6 +118,9 @@ class Environment:
         wanted.cpus = (cpu_budget.by_variable() if cpus is None else cpu_budget.size_of(cpus)) or None
         wanted.memory = _or_variable(memory, "memory", memory_bounds)
         wanted.memory_limit = _or_variable(memory_limit, "memory_limit", byte_count)
+        wanted._asked = cpus, memory, memory_limit
+        if _current is not None and _current._asked == wanted._asked:
+            wanted.cpus, wanted.memory, wanted.memory_limit = _current.cpus, _current.memory, _current.memory_limit
         wanted._settings = (wanted.log_id, wanted._severity, *wanted._others().values())
         # Loaded before the lock is taken: a signal handler or a forked child may make the environment meanwhile.
         load_api()

@@ -1,5 +1,6 @@
 """Steps that need a process without an environment: `environment.py FUNCTION [ARGUMENT ...]` runs one of them."""
 
+import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,16 @@ def same_and_other_settings():
     for arguments in (("other", "error"), ("server", "info"), ()):
         with pytest.raises(ArgumentError, match=f"{there}; .* cannot be a second one"):
             zrt.Environment(*arguments)
+
+
+def variables_that_change_later():
+    os.environ |= {"ZRT_CPUS": "2", "ZRT_MEMORY_LIMIT": "1GiB"}
+    first = zrt.Environment()
+    os.environ |= {"ZRT_CPUS": "3", "ZRT_MEMORY_LIMIT": "2GiB"}
+    assert zrt.Environment() is first
+    assert (first.cpus, first.memory_limit) == (2, 1 << 30)
+    with pytest.raises(ArgumentError, match="cpus=5.* cannot be a second one"):
+        zrt.Environment(cpus=5)
 
 
 def log_of_a_run(severity):
