@@ -11,10 +11,20 @@ from onnx import helper
 
 import zrt
 from tests.custom_ops.support import DOMAIN, ONE, TWO, Add, Op, X, build, caused_by, load, one_node, options
-from zrt.custom_ops import Attribute, CustomOp, Input, KernelContext, KernelInfo, Output, ShapeContext
+from zrt.custom_ops import Attribute, CustomOp, DeviceTensor, Input, KernelContext, KernelInfo, Output, ShapeContext
 from zrt.custom_ops.declare import kind_name
 from zrt.custom_ops.description import Description
-from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error, OutOfRangeError, ProviderError
+from zrt.errors import (
+    ArgumentError,
+    CallbackError,
+    ClosedError,
+    DTypeError,
+    Error,
+    OutOfRangeError,
+    ProviderError,
+    UnsupportedError,
+)
+from zrt.memory.allocators import CPU
 from zrt.types import ElementType
 
 TYPES = [kind for kind in ElementType if not kind.refused and kind is not ElementType.STRING]
@@ -249,6 +259,28 @@ def test_aliases() -> None:
     (y,) = session.run([X])
     assert np.array_equal(y, X[:, None])
     assert op.shared == [True, False]
+
+
+def test_alias_that_a_device_cannot_copy_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a device: the outputs only look as if they lay on one."""
+    shown = KernelContext._view
+
+    def on_device(self: Any, role: str, *arguments: Any) -> Any:
+        view = shown(self, role, *arguments)
+        return DeviceTensor(0, view.shape, ElementType.FLOAT, CPU) if role == "output" else view
+
+    class Flat(CustomOp):
+        inputs = (np.float32,)
+        outputs = (np.float32,)
+        aliases: ClassVar = {0: 0}
+
+        def compute(self, context: KernelContext) -> None:
+            context.output(0, (4, 1))
+
+    session = load("(float[4] x) => (float[4, 1] y) { y = test.ops.Flat(x) }", Flat())
+    monkeypatch.setattr(KernelContext, "_view", on_device)
+    with caused_by(UnsupportedError, "output 'y' aliases input 0, and ONNX Runtime gives it other memory on a device"):
+        session.run([X])
 
 
 class Copied(CustomOp):

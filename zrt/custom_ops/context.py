@@ -176,9 +176,14 @@ class KernelContext(CallScoped):
             if tensor.count != source.count:
                 raise ShapeError(f"output {index} has {tensor.count} elements, and the input that it is {source.count}")
             view = self._view("output", index, tensor, True)
-            if isinstance(view, np.ndarray):
-                view[...] = self.inputs[position].reshape(view.shape)
-                view.setflags(write=False)
+            if isinstance(view, DeviceTensor):
+                name = self.info.output_names[index]
+                raise UnsupportedError(
+                    f"output {name!r} aliases input {position}, and ONNX Runtime gives it other memory on a device, "
+                    "where zrt cannot copy: compute it without `aliases`"
+                )
+            view[...] = self.inputs[position].reshape(view.shape)
+            view.setflags(write=False)
             return view
         if tensor.element_type == STRING:
             # The strings are there already: none is written after the call.

@@ -43,7 +43,8 @@ class CustomOp:
     may then share their memory."""
     aliases: ClassVar[Mapping[int, int]] = {}
     """Outputs with the content of an input of the same type, possibly in another shape: {input: output}. Where
-    possible the output shares the input's memory, else zrt copies it; `compute` only asks for the output."""
+    possible the output shares the input's memory, else zrt copies it, or raises `UnsupportedError` on a device;
+    `compute` only asks for the output."""
     serialize: ClassVar[bool] = False
     """Whether `compute` runs in one thread at a time, across all kernels and sessions of its domain."""
     function: ClassVar[CFunction | None] = None
