@@ -110,6 +110,15 @@ class TestFormats:
         else:
             assert datasets.dataset(results, format=target).to_table()["y"].to_pylist() == [1.5, -2]
 
+    @pytest.mark.parametrize("target", ["npz", "npy"])
+    def test_null_of_bfloat16_is_nan(self, saved, tmp_path, target, score):
+        model = saved(models.parse("(bfloat16[n] n) => (bfloat16[n] y) { y = Identity(n) }"))
+        parquet.write_table(pa.table({"n": pa.array([1.5, None], pa.float32())}), tmp_path / "data.parquet")
+        results = tmp_path / f"results.{target}"
+        assert score(model, tmp_path / "data.parquet", results, "--skip-bad")[0] == 0
+        found = np.load(results)
+        np.testing.assert_array_equal(found["y"] if target == "npz" else found, np.array([1.5, np.nan], np.float32))
+
     def test_kept_columns(self, model, tmp_path, score):
         results = tmp_path / "results.parquet"
         score(model, write("parquet", tmp_path), results, "--keep", "id")
@@ -314,6 +323,20 @@ class TestBadRows:
         assert score(saved(models.texts()), tmp_path / "data.parquet", results, "--keep", "id")[0] == 0
         found = parquet.read_table(results)
         assert (found.num_rows, found.column_names, str(found["id"].type)) == (0, ["id", "t"], "int16")
+
+    def test_data_set_without_rows_for_a_model_that_refuses_zeros(self, saved, tmp_path, score):
+        """The made-up row that tells the shapes of results is one of zeros."""
+        text = """(int64[n] k) => (float[n] y) <int64 one = {1}, float[2] table = {5, 6}> {
+            before = Sub(k, one)
+            double = Add(before, before)
+            far = Add(double, before)
+            y = Gather(table, far)
+        }"""
+        parquet.write_table(pa.table({"k": pa.array([], pa.int64())}), tmp_path / "data.parquet")
+        results = tmp_path / "results.parquet"
+        assert score(saved(models.parse(text)), tmp_path / "data.parquet", results)[0] == 0
+        found = parquet.read_table(results)
+        assert (found.num_rows, [str(each) for each in found.schema.types]) == (0, ["float"])
 
     @pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
     def test_results_without_rows_have_the_kept_columns(self, model, tmp_path, kind, score):

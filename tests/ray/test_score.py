@@ -32,10 +32,12 @@ from zrt.errors import ArgumentError, FileError, ModelNotFoundError
 from zrt.loading.session_options import SessionOptions
 from zrt.ray import connection
 from zrt.ray import score as on_ray
-from zrt.scoring import parts
+from zrt.scoring import parts, sources
 from zrt.scoring import score as local
 from zrt.scoring.blocks import Chunk
+from zrt.scoring.scorer import Scorer
 from zrt.scoring.sources import Piece, open_source
+from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
 
 ROWS = 1000
@@ -47,7 +49,7 @@ CSV = ("--input", "x0=x", "--input", "x1=x", "--input", "x2=x")
 
 @pytest.fixture(autouse=True)
 def small_chunks(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_ray, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(local, "CHUNK_ROWS", 100)
 
 
 @pytest.fixture
@@ -122,6 +124,25 @@ def test_results_are_the_local_ones(
     assert content(there) == content(here)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "npy"])
+def test_batches_have_the_rows_of_a_local_run(
+    cluster: Any, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(sources, "PIECE_ROWS", 450)
+    model, data = tmp_path / "model.onnx", tmp_path / f"data.{kind}"
+    model.write_bytes(models.batch_sums())
+    if kind == "npy":
+        np.save(data, X)
+    else:
+        data = write("parquet", tmp_path)
+    here, there = tmp_path / "here.npy", tmp_path / "there.npy"
+    more = ("--batch", 24, "--output-format", "npy")
+    assert run(model, data, here, *more, capsys=capsys)[0] == 0
+    status, found = run(model, data, there, *more, "--ray", cluster.address, "--actors", 1, capsys=capsys)
+    assert status == 0, found
+    np.testing.assert_array_equal(np.load(there), np.load(here))
+
+
 def test_relative_paths(
     cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -181,9 +202,10 @@ def test_killed_actor_loses_no_row(
             yield from self._actor(batch)
 
     data, here, there = write("parquet", tmp_path), tmp_path / "here.arrow", tmp_path / "there.arrow"
-    assert run(model, data, here, capsys=capsys)[0] == 0
+    more = ["--batch", "50", "--json"]  # Two make a chunk.
+    assert run(model, data, here, *more, capsys=capsys)[0] == 0
     monkeypatch.setattr(on_ray, "ChunkScorer", Telling)
-    job = background(lambda: main(["score", *map(str, (model, data, there)), "--ray", cluster.address, "--json"]))
+    job = background(lambda: main(["score", *map(str, (model, data, there)), "--ray", cluster.address, *more]))
     eventually(lambda: list(folder.glob("500-*")) or not job.running)
     assert job.running or job.result() == 0
     (waiting,) = folder.glob("500-*")
@@ -285,9 +307,10 @@ class TestMistakes:
         data = write("npz", tmp_path)
         source = open_source(data, "npz")
         data.unlink()
-        actors = on_ray.actors_for(model, SessionOptions(intra_op_num_threads=1), None, 1, 1)
+        options, columns = SessionOptions(intra_op_num_threads=1), {"x": ["x"], "k": ["k"]}
+        actors, scorer = on_ray.actors_for(model, options, None, 1, 1), Scorer(Session(model, options), 64)
         with pytest.raises(FileError, match=r"npz': there is no such file or folder \(on node '.+' of the cluster"):
-            list(on_ray.results(source, data, "npz", {"x": ["x"], "k": ["k"]}, 0, actors=actors, batch=64))
+            list(on_ray.results(source, data, "npz", columns, 0, actors=actors, scorer=scorer))
 
     def test_cluster_that_lacks_a_package(
         self, cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
@@ -323,7 +346,7 @@ class TestMistakes:
         assert str(failure.error) == "column 'k': float64 cannot be fed as int64 to input 'k'"
 
     def test_data_set_that_changed(self, tmp_path: Path) -> None:
-        data = on_ray.Data(write("npz", tmp_path), "npz", ["k"], 0, 100)
+        data = on_ray.Data(write("npz", tmp_path), "npz", ["k"], 0, 100, 50)
         *chunks, failed = on_ray._read(on_ray._pack(Piece(0, 2 * ROWS, "", None)), data)
         assert len(chunks) >= ROWS // 100
         (failure,) = on_ray._unpack(failed)
@@ -376,9 +399,15 @@ def test_slice_is_pickled_alone() -> None:
     assert next(on_ray._unpack(packed)).to_pylist() == list(range(50_000, 50_010))
 
 
-def test_wide_rows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_ray, "CHUNK_BYTES", 100)
-    cut = list(on_ray._cut(Chunk(7, ROWS, {"x": X})))
-    assert [chunk.size for chunk in cut[:-1]] == [8] * (len(cut) - 1)
-    assert cut[1].first == 15
+def test_wide_rows_are_cut_between_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_ray, "CHUNK_BYTES", 160)  # 13 rows
+    whole = Chunk(7, ROWS, {"x": X})
+    cut = list(on_ray._cut(whole, 0, 4))
+    assert [chunk.size for chunk in cut] == [12] * (ROWS // 12) + [ROWS % 12]
+    assert cut[1].first == 19
     np.testing.assert_array_equal(np.concatenate([chunk.columns["x"] for chunk in cut]), X)
+    # A batch that is larger than that stays whole.
+    assert [chunk.size for chunk in on_ray._cut(whole, 0, 400)] == [400, 400, 200]
+    resumed = list(on_ray._cut(whole, 7 + 16, 4))
+    assert [(chunk.first, chunk.size) for chunk in resumed[:2]] == [(23, 8), (31, 12)]
+    np.testing.assert_array_equal(np.concatenate([chunk.columns["x"] for chunk in resumed]), X[16:])

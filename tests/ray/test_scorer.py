@@ -83,6 +83,8 @@ class TestBatches:
         rows[:] = [X[0], None, X[2]]
         scorer = zrt.ray.Scorer(spec(models.sums()), lanes=1, skip_bad=True)
         assert np.isnan(scorer({"x": rows})["s"]).tolist() == [False, True, False]
+        halves = zrt.ray.Scorer(spec(models.same("bfloat16[b, 3]")), lanes=1, skip_bad=True)
+        assert np.isnan(halves({"x": rows})["y"]).all(1).tolist() == [False, True, False]
         with pytest.raises(ArgumentError, match="output 'n' has no nulls in numpy: use batch_format='pyarrow'"):
             zrt.ray.Scorer(spec(), lanes=1, skip_bad=True)(batch("numpy"))
 

@@ -20,6 +20,17 @@ def sums() -> bytes:
     return parse("(float[b, l] x) => (float[b] s) <int64[1] a = {1}> { s = ReduceSum <keepdims = 0> (x, a) }")
 
 
+def batch_sums() -> bytes:
+    """``y``: for each row the sums of its whole batch."""
+    return parse(
+        """(float[b, 3] x) => (float[b, 3] y) <int64[1] first = {0}> {
+            s = ReduceSum <keepdims = 1> (x, first)
+            n = Shape (x)
+            y = Expand (s, n)
+        }"""
+    )
+
+
 def texts() -> bytes:
     """``t = s`` for a text a row."""
     return parse("(string[batch] s) => (string[batch] t) { t = Identity(s) }")

@@ -115,7 +115,7 @@ def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[in
         return
     from zrt.ray.score import results
 
-    scored = results(source, arguments.source, kind, columns, parts.done, actors=actors, batch=scorer.batch, **rows)
+    scored = results(source, arguments.source, kind, columns, parts.done, actors=actors, scorer=scorer, **rows)
     # An error holds the generator until the command ends, and Ray is shut down before that.
     with closing(scored):
         score.gather(scored, scorer, parts, progress, source.no_rows(arguments.keep))

@@ -26,9 +26,10 @@ from zrt.loading.model_contents import model_files
 from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike
 from zrt.ray.scorer import Scorer
-from zrt.scoring.blocks import CHUNK_ROWS, Chunk
+from zrt.scoring.blocks import Chunk
 from zrt.scoring.results import Result
-from zrt.scoring.score import needed
+from zrt.scoring.score import chunk_rows, needed
+from zrt.scoring.scorer import Scorer as Batches
 from zrt.scoring.sources import Piece, Source, open_source
 from zrt.session.spec import SessionSpec
 
@@ -53,6 +54,8 @@ class Data(NamedTuple):
     columns: list[str]
     first: int
     size: int
+    """The rows of a chunk, in whole batches."""
+    batch: int
 
 
 class Actors(NamedTuple):
@@ -103,19 +106,23 @@ def results(
     first: int,
     *,
     actors: Actors,
-    batch: int,
+    scorer: Batches,
     keep: Sequence[str] = (),
     skip_bad: bool = False,
 ) -> Generator[Result, None, None]:
     """The results of the rows from number `first` on, in order, from the cluster that this process is connected to.
+
+    `scorer` tells the rows of a batch, and what a row takes. Batches have the same rows as without a cluster, where
+    all rows have the same shapes.
 
     Raises the errors of the workers, and `ConnectionError` where the cluster itself fails.
     """
     pieces = [piece for piece in source.pieces() if piece.first + piece.rows > first]
     if not pieces:
         return
-    size = min(CHUNK_ROWS, CHUNK_BATCHES * batch * actors.lanes)
-    data = Data(path.absolute(), kind, needed(columns, keep), first, size)
+    names, batch = needed(columns, keep), scorer.batch
+    size = min(chunk_rows(scorer, source.no_rows(names)), CHUNK_BATCHES * batch * actors.lanes)
+    data = Data(path.absolute(), kind, names, first, size, batch)
     nodes = sum(node["Alive"] for node in ray.nodes())
     with _settings():
         read = ray.data.from_items([{"packed": pickle.dumps(one)} for one in pieces], override_num_blocks=len(pieces))
@@ -191,21 +198,24 @@ def _read(batch: Any, data: Data) -> Iterator[Any]:
 
 def _chunks(piece: Piece, data: Data) -> Iterator[Chunk]:
     source = open_source(data.path, data.kind)
-    end = max(data.first, piece.first)
-    for chunk in source.chunks(data.columns, data.first, data.size, piece):
+    end = piece.first
+    # From the first row of the piece: rows that have results already decide where the others are cut.
+    for chunk in source.chunks(data.columns, piece.first, data.size, piece):
         end = chunk.first + chunk.size
-        yield from _cut(chunk)
+        yield from _cut(chunk, data.first, data.batch)
     if end != piece.first + piece.rows:
         raise FileError(f"{str(data.path)!r} has other rows than where the run began")
 
 
-def _cut(chunk: Chunk) -> Iterator[Chunk]:
-    """The chunk, in several where its rows are wide."""
+def _cut(chunk: Chunk, first: int, batch: int) -> Iterator[Chunk]:
+    """The rows of the chunk from number `first` on, in several chunks of whole batches where rows are wide."""
     taken = sum(column.nbytes for column in chunk.columns.values())
-    step = max(1, min(chunk.size, chunk.size * CHUNK_BYTES // max(taken, 1)))
-    for start in range(0, chunk.size, step):
-        columns = {name: column[start : start + step] for name, column in chunk.columns.items()}
-        yield Chunk(chunk.first + start, min(step, chunk.size - start), columns)
+    step = max(1, chunk.size * CHUNK_BYTES // max(taken, 1) // batch) * batch
+    for part in range(0, chunk.size, step):
+        start, end = max(part, first - chunk.first), min(part + step, chunk.size)
+        if start < end:
+            columns = {name: column[start:end] for name, column in chunk.columns.items()}
+            yield Chunk(chunk.first + start, end - start, columns)
 
 
 def _failure(error: Exception) -> Failure:

@@ -15,7 +15,7 @@ from zrt.environment import cpu_limits
 from zrt.errors import ArgumentError, ShapeError
 from zrt.memory import arrays
 from zrt.scoring.blocks import Chunk, no_rows
-from zrt.scoring.columns import Array, storable
+from zrt.scoring.columns import Array, has_nan, storable
 from zrt.scoring.results import Result, joined
 from zrt.scoring.score import Lanes
 from zrt.scoring.scorer import Scorer as Batches
@@ -88,7 +88,7 @@ class Scorer:
         check_columns(self._lanes.scorer, self._columns, list(opened.columns), self._keep)
         if opened.kind == "numpy" and self._skip_bad:
             for info in self._session.outputs:
-                if info.element_type.dtype.kind not in "fc":
+                if not has_nan(info.element_type.dtype):
                     raise ArgumentError(f"output {info.name!r} has no nulls in numpy: use batch_format='pyarrow'")
         result = self._run(opened)
         if opened.kind == "pyarrow":

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zrt.errors import OrtError, ShapeError
 from zrt.scoring.columns import Array, Rows, Wanted, blank, fit, fit_each, matches, stack
 from zrt.scoring.results import Result
 from zrt.scoring.scorer import Scorer
@@ -100,8 +101,11 @@ def blocks(
 
 
 def no_rows(scorer: Scorer) -> dict[str, Array]:
-    """The outputs for no rows, with the shapes that a made-up row gives them."""
-    return {name: array[:0] for name, array in scorer.run(_made_up(scorer, {})).items()}
+    """The outputs for no rows: with the shapes that a made-up row gives them, as declared if the model refuses it."""
+    try:
+        return {name: array[:0] for name, array in scorer.run(_made_up(scorer, {})).items()}
+    except (OrtError, ShapeError):
+        return scorer.no_rows
 
 
 def _made_up(scorer: Scorer, inputs: Mapping[str, Rows]) -> dict[str, Array]:

@@ -147,6 +147,11 @@ def storable(array: Array) -> Array:
     return array.astype(np.float32) if arrays.is_added(array.dtype) else array
 
 
+def has_nan(dtype: np.dtype[Any]) -> bool:
+    """Whether an output of this type has NaN, for a null, in numpy's files."""
+    return dtype.kind in "fc" or arrays.is_added(dtype)
+
+
 def matches(row: Sequence[int], wanted: Sequence[int | None]) -> bool:
     """Whether a row's shape is what an input takes."""
     return len(row) == len(wanted) and all(size is None or size == own for own, size in zip(row, wanted, strict=True))

@@ -7,13 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from zrt._native import status
-from zrt.errors import AllocationError, Error, MemoryLimitError, OrtError
+from zrt.errors import AllocationError, MemoryLimitError, OrtError
 from zrt.scoring.blocks import CHUNK_BYTES, CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
 from zrt.scoring.columns import Array, blank
 from zrt.scoring.parts import Parts
@@ -128,13 +127,13 @@ def score(
     lanes = Lanes(scorer, columns, threads=threads, keep=keep, skip_bad=skip_bad)
     try:
         names = needed(columns, keep)
-        chunks = source.chunks(names, parts.done, _chunk_rows(scorer, source.no_rows(names)))
+        chunks = source.chunks(names, parts.done, chunk_rows(scorer, source.no_rows(names)))
         gather(lanes.results(chunks), scorer, parts, progress, source.no_rows(keep))
     finally:
         lanes.close()
 
 
-def _chunk_rows(scorer: Scorer, columns: Mapping[str, Any]) -> int:
+def chunk_rows(scorer: Scorer, columns: Mapping[str, Any]) -> int:
     """The rows of a chunk, in whole batches; it depends on the types and shapes alone, so that a later run agrees.
 
     A size that both the model and the column leave open counts as 1.
@@ -179,9 +178,8 @@ def gather(
         parts.flush()
     if not parts.files:
         # Results of no rows, so that there is a file.
-        with suppress(Error):
-            parts.add(Result(0, no_rows(scorer), columns=kept or {}))
-            parts.flush()
+        parts.add(Result(0, no_rows(scorer), columns=kept or {}))
+        parts.flush()
 
 
 def _spread(results: Mapping[str, Array], null: Array) -> dict[str, Array]:

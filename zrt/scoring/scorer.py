@@ -10,7 +10,7 @@ import numpy as np
 
 from zrt.errors import ArgumentError, MemoryLimitError, ShapeError, UnsupportedError
 from zrt.lanes.rows import padded_rows, write_rows
-from zrt.scoring.columns import Array, Wanted
+from zrt.scoring.columns import Array, Wanted, blank
 from zrt.session.session import Session
 from zrt.types import ValueKind
 
@@ -21,6 +21,8 @@ class Scorer:
     Where the model fixes its first size, that is the batch; else `batch` is. In a batch that is not full the last row
     repeats, and the result is cut. A batch that needs more memory than the session's `memory_limit` is halved, down to
     one row, unless the model fixes its size; the smaller size stays.
+
+    `no_rows` has the outputs without rows, as the model declares them, with 1 for open sizes.
     """
 
     def __init__(self, session: Session, batch: int) -> None:
@@ -53,6 +55,12 @@ class Scorer:
         )
         infos = (*session.inputs, *session.outputs)
         self.outputs: tuple[str, ...] = session.output_names
+        self.no_rows: dict[str, Array] = {
+            info.name: blank(
+                (0, *(size if isinstance(size, int) else 1 for size in (info.shape or ())[1:])), info.element_type.dtype
+            )
+            for info in session.outputs
+        }
         self._plain = all(info.element_type.dtype.kind != "O" for info in infos)
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:

@@ -15,7 +15,7 @@ from zrt._common.files import reading
 from zrt._common.numpy_files import UNREADABLE
 from zrt.errors import ArgumentError, FileError
 from zrt.scoring.blocks import CHUNK_ROWS, Chunk
-from zrt.scoring.columns import Array
+from zrt.scoring.columns import Array, has_nan
 from zrt.values.type_info import ValueInfo
 
 SUFFIXES = {
@@ -140,12 +140,13 @@ class NumpySource:
         return [Piece(start, min(step, self.rows - start), "", None) for start in range(0, self.rows, step)]
 
     def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
-        end = self.rows if piece is None else min(piece.first + piece.rows, self.rows)
-        begin = 0 if piece is None else piece.first
-        for aligned in range(begin, end, size):
-            start, stop = max(aligned, first), min(aligned + size, end)
-            if start < stop:
-                yield Chunk(start, stop - start, {name: self._arrays[name][start:stop] for name in columns})
+        # The chunks of all rows are those of the pieces.
+        for each in self.pieces() if piece is None else [piece]:
+            end = min(each.first + each.rows, self.rows)
+            for aligned in range(each.first, end, size):
+                start, stop = max(aligned, first), min(aligned + size, end)
+                if start < stop:
+                    yield Chunk(start, stop - start, {name: self._arrays[name][start:stop] for name in columns})
 
     def no_rows(self, columns: Sequence[str]) -> dict[str, Any]:
         return {name: self._arrays[name][:0] for name in columns}
@@ -161,8 +162,8 @@ def check_numpy(outputs: Sequence[ValueInfo], kind: str, keep: Sequence[str], sk
     if keep:
         raise ArgumentError(f"--keep: {kind} files hold the outputs only")
     for info in outputs:
-        kind_of_numbers = info.element_type.dtype.kind
-        if kind_of_numbers == "O" or (skip_bad and kind_of_numbers not in "fc"):
+        dtype = info.element_type.dtype
+        if dtype.kind == "O" or (skip_bad and not has_nan(dtype)):
             reason = "has no nulls in numpy" if skip_bad else "is of texts"
             raise ArgumentError(f"output {info.name!r} {reason}: write Parquet, Arrow or CSV")
 

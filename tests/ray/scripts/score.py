@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from zrt.cli import main
-from zrt.ray import score
-from zrt.scoring import parts
+from zrt.scoring import parts, score
 
 score.CHUNK_ROWS = 100
 parts.PART_BYTES = 1
