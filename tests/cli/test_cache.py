@@ -61,6 +61,17 @@ def test_verify_removes_damaged_entries(zrt, zrt_json, folder: Path) -> None:
     assert len(zrt_json("cache", "--folder", folder)["entries"]) == 1
 
 
+@pytest.mark.parametrize("action", ["verify", "clear"])
+def test_entry_that_cannot_be_removed(complaint, zrt_json, folder: Path, action: str) -> None:
+    """A folder in its place."""
+    place = max(folder.glob("*.zrt"), key=lambda path: path.stat().st_size)
+    place.unlink()
+    place.mkdir()
+    words = complaint("cache", action, "--folder", folder, status=1)
+    assert f"1 entry cannot be removed, such as {str(place)!r}" in words
+    assert len(list(folder.glob("*.zrt"))) == (1 if action == "clear" else 2)
+
+
 def test_clear_removes_what_is_the_caches(zrt_json, folder: Path) -> None:
     foreign = folder / "mine.txt"
     foreign.write_text("kept")

@@ -130,6 +130,11 @@ def test_death_of_the_process_is_a_report(zrt, zrt_json, saved, module):
     assert "SIGSEGV" in zrt("check", saved(GOOD), "--import", name, status=1)
 
 
+def test_process_that_others_end_says_nothing_about_the_model(complaint, saved, module):
+    name = module("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    assert "ended with SIGKILL" in complaint("check", saved(GOOD), "--import", name, status=1)
+
+
 def test_process_ends_as_any_other_and_reads_nothing_of_its_starter(complaint, zrt_json, saved, module, tmp_path):
     """The module's `atexit` functions run, and the process that it started ends with the command."""
     name = module(

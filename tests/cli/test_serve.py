@@ -362,6 +362,16 @@ def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed, saved):
         assert spec.providers == [("TensorrtExecutionProvider", {})]
 
 
+def test_file_whose_path_has_an_equals_sign(tmp_path, monkeypatch):
+    folder = tmp_path / "run=3"
+    folder.mkdir()
+    path = shutil.copy(shipped("digits.onnx"), folder / "best.onnx")
+    monkeypatch.setenv("ZRT_MODEL", str(path))
+    for words, name in (([], "best"), ([str(path)], "best"), ([f"mine:2={path}"], "mine")):
+        application = make_application(make_parser().parse_args(["serve", *words]), load=False)
+        assert list(application._models) == [name], words
+
+
 def test_defaults_are_those_of_the_application():
     arguments = make_parser().parse_args(["serve"])
     assert [arguments.max_batch, arguments.max_wait, arguments.lanes, arguments.timeout] == [None] * 4

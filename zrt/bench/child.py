@@ -20,11 +20,15 @@ PROGRAM = "from zrt.bench.child import main; main()"
 PATIENCE_S = 60.0
 
 
+# The signals that a process gets for what it does itself.
+FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS)
+
+
 class EndedError(ZrtError):
     """A process ended before it had answered: the system may have killed it for its memory."""
 
-    by_signal = False
-    """Whether a signal ended it."""
+    crashed = False
+    """Whether it ended by a fault of its own, such as an access outside of its memory."""
     how = ""
     """The name of the signal, or the exit status."""
 
@@ -72,7 +76,7 @@ class Child:
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
             code = self._wait()
             ended = EndedError(f"the process that zrt started for this ended with {how_ended(code)}")
-            ended.by_signal, ended.how = code < 0, how_ended(code)
+            ended.crashed, ended.how = -code in FAULTS, how_ended(code)
             raise ended from None
         self._answered = True
         if isinstance(result, Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt cache``; the status is 1 where ``verify`` removes an entry."""
+    """Carries out ``zrt cache``; the status is 1 where ``verify`` finds a damaged entry, or an entry stays."""
     page = None if arguments.json else common.open_page()
     try:
         folder = cache.folder_of(arguments.folder) or cache.default_folder()
@@ -36,22 +37,27 @@ def run(arguments: argparse.Namespace) -> int:
     except cache.NotCached as error:
         raise common.CommandError(str(error)) from None
     entries: list[dict[str, Any]] = []
+    bad: list[str] = []
     removed: list[str] = []
-    if exists and arguments.action == "clear":
-        removed = cache.trim(folder, -1)
-    elif exists:
-        stored = sorted(cache.list_entries(folder), key=lambda each: each.used, reverse=True)
+    stored = sorted(cache.list_entries(folder), key=lambda each: each.used, reverse=True) if exists else []
+    if arguments.action != "clear":
         entries = [_describe(each, arguments.action == "verify") for each in stored]
+    elif exists:
+        bad = [each.path for each in stored]
+        removed = cache.trim(folder, -1)
     if arguments.action == "verify":
-        removed = [each["path"] for each in entries if each["damaged"]]
-        for path in removed:
+        bad = [each["path"] for each in entries if each["damaged"]]
+        for path in bad:
             cache.discard(*os.path.split(path))
+        removed = [path for path in bad if not os.path.lexists(path)]
+    stay = [path for path in bad if os.path.lexists(path)]
+    if stay:
+        raise common.CommandError(f"{_entries(stay)} cannot be removed, such as {stay[0]!r}")
     if page is None:
         common.print_json({"folder": folder, "limit": cache.size_limit(), "entries": entries, "removed": removed})
     else:
         size = mebibytes(sum(each["bytes"] for each in entries))
-        count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-        page.line(f"{folder}: {count}, {size} of {mebibytes(cache.size_limit())}")
+        page.line(f"{folder}: {_entries(entries)}, {size} of {mebibytes(cache.size_limit())}")
         rows = [
             (each["problem"] or each["model"], each["refused"] or "", mebibytes(each["bytes"]), each["used"])
             for each in entries
@@ -60,7 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
             page.table(("model", "not for the cache because", "size", "last used"), rows, left=2)
         if removed:
             page.line(f"removed {plural(len(removed), 'file')}")
-    return 1 if arguments.action == "verify" and removed else 0
+    return common.FAILED if arguments.action == "verify" and bad else 0
+
+
+def _entries(some: Sequence[object]) -> str:
+    return "1 entry" if len(some) == 1 else f"{len(some)} entries"
 
 
 def _describe(stored: cache.Stored, whole: bool) -> dict[str, Any]:

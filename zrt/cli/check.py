@@ -39,7 +39,7 @@ def _asked(arguments: argparse.Namespace, model: Path) -> dict[str, Any]:
     try:
         found = child.call(_check, model, arguments.options, arguments.provider, arguments.imports, **variables)
     except child.EndedError as ended:
-        if not ended.by_signal:
+        if not ended.crashed:
             raise
         reason = f"it ended the process that loads it ({ended.how}): the file is damaged, or the library has a fault"
         found = Check(str(model), "", DOES_NOT_LOAD, (Problem(ERROR, "the model", reason),)).to_dict()

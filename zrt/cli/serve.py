@@ -88,7 +88,8 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
         # The machines of a cluster may have other providers than this one.
         providers = arguments.provider or settings.providers or None
     models: dict[str, dict[str, SessionSpec | Session]] = {}
-    for name, version, path in map(_named, arguments.models or [str(common.model_path(None))]):
+    named = [_named(text) for text in arguments.models] or [_by_file(common.model_path(None))]
+    for name, version, path in named:
         versions = models.setdefault(name, {})
         if version in versions:
             raise UsageError(f"MODEL gives {name!r} twice")
@@ -110,11 +111,15 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
         raise UsageError(str(error)) from None
 
 
+def _by_file(path: Path) -> tuple[str, str, Path]:
+    return path.stem, "1", path
+
+
 def _named(text: str) -> tuple[str, str, Path]:
-    """``NAME:VERSION=FILE``, ``NAME=FILE`` or a file as a name, a version and a path."""
-    name, separator, path = text.rpartition("=")
-    if not separator:
-        return Path(text).stem, "1", Path(text)
+    """``NAME:VERSION=FILE``, ``NAME=FILE`` or a file, whose name may have a ``=``, as a name, a version and a path."""
+    name, separator, path = text.partition("=")
+    if not separator or Path(text).is_file():
+        return _by_file(Path(text))
     name, _, version = name.partition(":")
     if not name or not path:
         raise UsageError(f"{text!r} is no model: expected FILE, NAME=FILE or NAME:VERSION=FILE")

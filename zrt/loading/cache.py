@@ -393,7 +393,7 @@ def _checked(folder: str, name: str, file: IO[bytes], whole: bool, mark: bool) -
 
 
 def discard(folder: str, name: str) -> None:
-    """Removes an entry; processes that map it keep it."""
+    """Removes an entry, if the system lets it; processes that map it keep it."""
     with suppress(OSError):
         os.unlink(os.path.join(folder, name))
 
