@@ -246,6 +246,7 @@ class TestRefusals:
                 DTypeError,
                 r"providers\[0\] 'warp': options\['core'\]: expected str or int or float or bool, got list",
             ),
+            (zrt.SessionOptions, {"cache": ""}, ArgumentError, "cache: the name of the folder is empty"),
         ],
     )
     def test_reading_wrong_data_raises(self, kind, data, error, said):

@@ -173,7 +173,9 @@ class TestNothingIsDestroyed:
         (("--level", "most"), 2, "most"),
         (("--weights-from", "-1"), 2, "-1"),
         (("--provider", "nonesuch"), 2, "nonesuch"),
-        (("--weights", "a/b"), 1, "a/b"),
+        (("--weights-from", "0"), 2, "--weights-from goes with --weights"),
+        (("--weights", "a/b"), 2, "--weights: 'a/b'"),
+        (("--weights", "fast.onnx"), 2, "--weights: 'fast.onnx'"),
     ],
     ids=str,
 )

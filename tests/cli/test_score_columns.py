@@ -185,5 +185,6 @@ def test_data_set_that_changes_while_it_is_read(saved, tmp_path, content, monkey
     monkeypatch.setattr(scoring, "score", changed)
     status, report = score(saved(models.same("float[n]")), data, tmp_path / "r.npz")
     assert status == 1
-    assert "data.csv' changed while it was read" in report
+    assert "data.csv' changed while it was read: remove " in report
+    assert "--resume" not in report
     assert not (tmp_path / "r.npz").exists()

@@ -293,6 +293,15 @@ def test_two_runs_at_once(complaint):
     assert not Path("out.npz.parts").exists()
 
 
+def test_run_that_ends_before_its_first_row_has_nothing_to_go_on_after(monkeypatch, capsys):
+    monkeypatch.setattr(parts.Parts, "add", failing_after(parts.Parts.add, 0))
+    with pytest.raises(RuntimeError, match="stopped"):
+        main([*RUN, "--json"])
+    words = capsys.readouterr().err
+    assert f"0 of {ROWS} rows are done" in words
+    assert "--resume" not in words
+
+
 def test_parts_are_cut_by_time(zrt, monkeypatch):
     written = []
     flush = parts.Parts.flush

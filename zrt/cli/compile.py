@@ -9,11 +9,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from zrt._common.files import is_same, replacing
+from zrt._common.files import is_same, plain_name, replacing
 from zrt.cli import common, options
 from zrt.cli.options import UsageError, option, whole
 from zrt.cli.units import duration, plural
-from zrt.errors import OrtError
+from zrt.errors import ArgumentError, OrtError
 from zrt.loading.options_files import Options
 from zrt.providers import CPU, ProviderLike, parse
 from zrt.session.compile import compile as compile_ahead
@@ -21,8 +21,10 @@ from zrt.session.required_operators import required_operators
 from zrt.session.save_optimized import save_optimized
 from zrt.types import GraphOptimizationLevel
 
-LEVELS = {level.name.lower(): level for level in GraphOptimizationLevel}
+# Smaller weights stay in the model.
+WEIGHTS_FROM = 1024
 
+LEVELS = {level.name.lower(): level for level in GraphOptimizationLevel}
 
 OPTIONS = (
     options.MODEL_FILE,
@@ -57,7 +59,7 @@ OPTIONS = (
         "write no model, but which operators MODEL needs, as it is and optimized: for an engine that has no others",
     ),
     option("--weights", "large weights go into a file of this name beside OUTPUT, not into the model", "NAME"),
-    option("--weights-from", "the size of the smallest of them", "BYTES", whole(0), default=1024),
+    option("--weights-from", f"the size of the smallest of them (default: {WEIGHTS_FROM})", "BYTES", whole(0)),
 )
 
 
@@ -116,6 +118,7 @@ def _write(
     arguments: argparse.Namespace, settings: Options, providers: list[ProviderLike], compiling: bool, output: Path
 ) -> None:
     level = LEVELS.get(arguments.level)
+    smallest = WEIGHTS_FROM if arguments.weights_from is None else arguments.weights_from
     if compiling:
         compile_ahead(
             arguments.model,
@@ -125,7 +128,7 @@ def _write(
             graph_optimization_level=level,
             embed_compiled_data_into_model=arguments.embed,
             external_initializers_file=arguments.weights,
-            external_initializers_size_threshold=arguments.weights_from,
+            external_initializers_size_threshold=smallest,
             error_if_no_nodes_compiled=arguments.require_compiled,
         )
         return
@@ -137,7 +140,7 @@ def _write(
         settings.session if level is None else replace(settings.session, graph_optimization_level=level),
         providers,
         weights_file=arguments.weights,
-        weights_from=arguments.weights_from,
+        weights_from=smallest,
         in_place=arguments.in_place,
     )
 
@@ -162,7 +165,14 @@ def _protect_files(arguments: argparse.Namespace, settings: Options, output: Pat
     read = common.files_of(arguments.model, settings, arguments.options)
     if not arguments.in_place:
         common.require_target(output, read, arguments.overwrite)
-    if arguments.weights is not None:
+    if arguments.weights is None:
+        if arguments.weights_from is not None:
+            raise UsageError("--weights-from goes with --weights")
+    else:
+        try:
+            plain_name(arguments.weights, output, "--weights")
+        except ArgumentError as error:
+            raise UsageError(str(error)) from None
         weights = output.parent / arguments.weights
         replaced = arguments.in_place and any(is_same(weights, each) for each in read if each != arguments.options)
         if not replaced:

@@ -89,13 +89,15 @@ def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
         if not parts.finished:
             with common.progress(quiet=arguments.json) as progress:
                 _score(arguments, prepared, lambda done: progress("rows", done, source.rows))
-            for file, stamp in sources.stamps(source.files).items():
-                if stamp != prepared.stamps[file]:
-                    raise FileError(f"{str(file)!r} changed while it was read")
+            changed = _changed(prepared)
+            if changed is not None:
+                folder = str(work_folder(arguments.target, _is_file(arguments)))
+                raise FileError(f"{str(changed)!r} changed while it was read: remove {folder!r}, and score it again")
         seconds = time.perf_counter() - start
         parts.finish()
     except BaseException:
-        common.complain(f"zrt score: {parts.done} of {source.rows} rows are done; --resume goes on after them")
+        advice = "; --resume goes on after them" if parts.done and _changed(prepared) is None else ""
+        common.complain(f"zrt score: {parts.done} of {source.rows} rows are done{advice}")
         raise
     return {
         "rows": source.rows,
@@ -104,6 +106,17 @@ def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
         "seconds": seconds,
         "rows_per_second": (source.rows - before) / seconds,
     }
+
+
+def _changed(prepared: _Run) -> Path | None:
+    """A file of the data set that is not as it was before it was read: no run goes on with it."""
+    for file, stamp in prepared.stamps.items():
+        try:
+            if sources.stamps([file])[file] != stamp:
+                return file
+        except FileError:
+            return file
+    return None
 
 
 def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[int], None]) -> None:

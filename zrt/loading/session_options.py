@@ -267,6 +267,8 @@ class SessionOptions(OptionData):
 
     def _check(self) -> None:
         self._calls()
+        if isinstance(self.cache, str):
+            cache_folder(self.cache)
 
     def _calls(self) -> list[Call]:
         """The calls that set the fields; those of `config_entries` come last, so that they take precedence."""
