@@ -16,6 +16,7 @@ import zrt
 from tests.support import models
 from tests.support.arrays import f32
 from zrt.errors import ArgumentError, DTypeError, InvalidArgumentError, ShapeError, UnknownNameError
+from zrt.session.call import Call
 from zrt.session.session import CALLS_KEPT
 
 
@@ -175,3 +176,22 @@ def test_gil_is_free_during_a_run(load, way, eventually):
     eventually(lambda: steps_during_a_run() > 10)
     ended.set()
     thread.join()
+
+
+def test_runs_are_recorded_whose_call_was_made_as_the_recorder_began(load, monkeypatch):
+    session = load("(float[n] x) => (float[n] y) { y = Neg(x) }")
+    recorders = []
+    make = Call.__init__
+
+    def record_after(self, *arguments):
+        make(self, *arguments)
+        # As another thread may, at this moment.
+        recorders.append(session.record())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Call, "__init__", record_after)
+        session.run([np.ones(2, np.float32)])
+    [recorder] = recorders
+    session.run([np.ones(2, np.float32)])
+    session.run([np.ones(2, np.float32)])
+    assert [run.shapes for run in recorder.runs] == [{"x": (2,)}] * 2

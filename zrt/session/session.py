@@ -406,9 +406,13 @@ class Session(Owner):
         """Keeps a call for later runs. A session that captures graphs keeps none: each of its runs is checked."""
         if not self._captures:
             self._calls = (call.address, call, *self._calls[: 2 * CALLS_KEPT - 2])
-        if self._handle is None:
+        handle = self._handle
+        if handle is None:
             # Another thread closed the session meanwhile: the call must not keep the OrtSession alive.
             self.close()
+        elif call.handle.pointer.api != handle.table.pointer:
+            # Another thread began to record meanwhile: the call is of the table of before.
+            self._calls = ()
 
     def prepare(self, feeds: Feeds) -> PreparedRun:
         """A run that borrows these feeds in place: each run reads their current content.
