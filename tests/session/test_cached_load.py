@@ -363,6 +363,24 @@ class TestDamage:
         os.utime(entry, ns=(state.st_atime_ns, state.st_mtime_ns))
         assert load(model) == "miss"
 
+    def test_entry_that_changes_while_it_is_read_stays(self, load, model, folder, monkeypatch):
+        """As one does that another process has replaced."""
+        load(model)
+        [entry] = entries(folder)
+        digest = cache_entry.digest
+
+        def changed(file):
+            found = digest(file)
+            while entry.stat().st_ctime_ns == before:
+                entry.chmod(0o600)
+            return found
+
+        before = entry.stat().st_ctime_ns
+        with monkeypatch.context() as patch:
+            patch.setattr(cache_entry, "digest", changed)
+            assert load(model) == f"{str(entry)!r} changes while it is read"
+        assert load(model) == "hit"
+
     def test_entry_stays_where_the_model_itself_does_not_load(self, load, model, folder, caplog):
         def lacking(*_):
             raise zrt.errors.AllocationError("no thread can be started")

@@ -82,6 +82,8 @@ def _describe(stored: cache.Stored, whole: bool) -> dict[str, Any]:
     except cache.Damaged as error:
         problem = str(error)
         damaged = True
+    except cache.NotCached as error:
+        problem = str(error)
     except OSError as error:
         # Another process may have removed it a moment ago.
         problem = error.strerror

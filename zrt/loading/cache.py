@@ -351,7 +351,8 @@ def note(folder: str, state: os.stat_result, start: int, digest: str, outside: l
 
 
 def read(folder: str, name: str, *, whole: bool = False, mark: bool = True) -> Entry:
-    """An entry, checked by its checksum: raises `Damaged`, `FileNotFoundError` if there is none, or another `OSError`.
+    """An entry, checked by its checksum: raises `Damaged`, `FileNotFoundError` if there is none, or another `OSError`;
+    `NotCached` for one that changes meanwhile.
 
     A file that has not changed since its checksum was right is not summed again, except for `whole`. By default the
     entry is marked as used.
@@ -379,7 +380,11 @@ def _checked(folder: str, name: str, file: IO[bytes], whole: bool, mark: bool) -
     checksum = file.read(cache_entry.DIGEST_SIZE)
     noted = None if whole else recall(folder, state, mark)
     if noted is None or noted["digest"] != checksum.hex():
-        if cache_entry.digest(file) != checksum or _identity(os.fstat(file.fileno())) != _identity(state):
+        digest = cache_entry.digest(file)
+        if _identity(os.fstat(file.fileno())) != _identity(state):
+            # Another process may have removed it, and made it anew, a moment ago.
+            raise NotCached(f"{os.path.join(folder, name)!r} changes while it is read")
+        if digest != checksum:
             raise Damaged("its checksum is wrong")
         if mark:
             note(folder, state, start, checksum.hex())

@@ -62,7 +62,7 @@ def variables_that_change_later():
     os.environ |= {"ZRT_CPUS": "3", "ZRT_MEMORY_LIMIT": "2GiB"}
     assert zrt.Environment() is first
     assert (first.cpus, first.memory_limit) == (2, 1 << 30)
-    with pytest.raises(ArgumentError, match="cpus=5.* cannot be a second one"):
+    with pytest.raises(ArgumentError, match=r"cpus=5.* cannot be a second one"):
         zrt.Environment(cpus=5)
 
 

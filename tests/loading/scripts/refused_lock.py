@@ -7,7 +7,6 @@ import sys
 from zrt.errors import LockError
 from zrt.loading.mapped_file import MappedFile
 
-
 with open(sys.argv[1], "rb") as file:
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
     # The limit does not apply to root: become nobody, who may read the file through /proc only.
