@@ -290,6 +290,16 @@ class TestFiles:
             with pytest.raises(FileError, match=r"it is no file of numpy\.savez"):
                 lane.state.load(path)
 
+    def test_numbers_of_steps_that_are_not_whole(self, steps, tmp_path):
+        path = tmp_path / "state.npz"
+        steps.state.save(path)
+        with np.load(path) as saved:
+            members = dict(saved)
+        np.savez(path, **{**members, "counts": members["counts"] / 2})
+        with pytest.raises(FileError, match=r"state\.npz.*has no state"):
+            steps.state.load(path)
+        assert steps.state.steps == 3
+
     def test_truncated_file_leaves_the_state(self, steps, tmp_path):
         path = tmp_path / "state.npz"
         steps.state.save(path)

@@ -348,7 +348,7 @@ class State(Owner, Mapping[str, Any]):
             place.seek(start)
             with np.load(place, allow_pickle=False) as archive:
                 members = {name: archive[name] for name in archive.files}
-                counts = [int(number) for number in members.pop(_COUNTS)]
+                counts = members.pop(_COUNTS).astype(np.int64, casting="safe").tolist()
                 named = {name.removeprefix(_CONTENT): _typed(self._layout, name, members[name]) for name in members}
                 return StateSnapshot(named, counts[0], counts[1], tuple(counts[2:]))
 

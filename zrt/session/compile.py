@@ -62,11 +62,12 @@ def compile(
 ) -> bytes | None:
     """Lets the providers compile a model, and writes the model with the compiled nodes.
 
-    `model`, `options`, `providers` and `external_data_dir` are as for `Session`; a `Graph`, or another object with
-    ``to_onnx()``, is a model too. `output` is the path to write to, or a function that is called with each piece of the
-    model (`bytes`) in turn; without it the model is returned as `bytes`. Nodes that no provider compiles stay
-    unchanged. With `error_if_no_nodes_compiled` it is an error if no node is compiled, which is always so with the CPU
-    execution provider alone: use `save_optimized` there.
+    `model`, `options`, `providers` and `external_data_dir` are as for `Session`, but the options `memory`,
+    `memory_limit` and `cache` have no effect; a `Graph`, or another object with ``to_onnx()``, is a model too. `output`
+    is the path to write to, or a function that is called with each piece of the model (`bytes`) in turn; without it the
+    model is returned as `bytes`. Nodes that no provider compiles stay unchanged. With `error_if_no_nodes_compiled` it
+    is an error if no node is compiled, which is always so with the CPU execution provider alone: use `save_optimized`
+    there.
 
     The output file and the files that providers write beside it are replaced as a whole; none of them may be a file of
     the model that is compiled. With `error_if_output_file_exists` an existing output or `external_initializers_file`
