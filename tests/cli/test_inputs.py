@@ -198,3 +198,12 @@ def test_damaged_compressed_file_is_named(complaint, saved, tmp_path, start):
     path.write_bytes(content)
     complaint_of_run = complaint("run", saved(models.add(["n"])), "--input", path, status=1)
     assert f"--input {path}: no .npy or .npz file of numbers: " in complaint_of_run
+
+
+def test_file_that_is_too_large_for_memory_is_called_so(complaint, saved, tmp_path):
+    path = tmp_path / "large.npy"
+    with path.open("wb") as file:
+        form = {"descr": "<f4", "fortran_order": False, "shape": (1 << 50,)}
+        np.lib.format.write_array_header_1_0(file, form)
+    complaint_of_run = complaint("run", saved(models.add(["n"])), "--input", f"x={path}", status=1)
+    assert f"--input x={path}: Unable to allocate" in complaint_of_run

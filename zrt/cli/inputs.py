@@ -74,6 +74,8 @@ def _arrays(arguments: argparse.Namespace) -> Iterator[tuple[str, np.ndarray[Any
                 yield from content.items() if several else [(name, content)]
         except OSError as error:
             raise CommandError(f"{subject}: {error.strerror or error}") from None
+        except MemoryError as error:
+            raise CommandError(f"{subject}: {str(error) or 'there is no memory for it'}") from None
         except UNREADABLE as error:
             raise CommandError(f"{subject}: no {ARRAY} or {ARRAYS} file of numbers: {error}") from None
 
