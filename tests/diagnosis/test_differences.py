@@ -68,3 +68,20 @@ def test_shapes() -> None:
     assert str(found) == "'v' of node: shape [2, 3] and [3, 2]"
     assert difference(np.zeros((0, 3)), np.zeros((0, 3))).within
     assert difference(np.float32(3), np.float32(3)).within
+
+
+@pytest.mark.parametrize(
+    ("dtype", "here", "there", "apart"),
+    [
+        (np.int64, 2**60, 2**60 + 1, 1),
+        (np.uint64, 2**64 - 1, 2**64 - 2, 1),
+        (np.int64, -(2**63), 2**63 - 1, 2**64 - 1),
+        (np.int8, -128, 127, 255),
+    ],
+)
+def test_whole_numbers_are_compared_as_they_are(dtype: Any, here: int, there: int, apart: int) -> None:
+    for a, b in ((here, there), (there, here)):
+        found = difference(np.array([a, 5], dtype), np.array([b, 5], dtype))
+        assert (found.within, found.largest, found.mean) == (False, float(apart), apart / 2)
+        assert difference(np.array(a, dtype), np.array(b, dtype), atol=float(apart)).within
+    assert difference(np.array([here], dtype), np.array([here], dtype)).within

@@ -204,9 +204,13 @@ class TestProof:
     ) -> None:
         text = "(int64[n] i) => (float[n] y) <float[1] t = {10}> { y = Gather(t, i) }"
         runs = runner(load(text), counted)
-        for _ in range(3):
-            assert y(runs.run(jobs([0], [0], name="i"))) == [[10], [10]]
+        with runs._session.record() as recorder:
+            for _ in range(3):
+                assert y(runs.run(jobs([0], [0], name="i"))) == [[10], [10]]
+            made = recorder.runs
         assert (runs._batching.allowed, runs._batching.proven) == (True, False)
+        # Three shared runs; of the proof two alone, and one beside made-up ones, which fails.
+        assert [run.failed for run in made] == [False] * 3 + [True] + [False] * 2
 
     def test_no_run_is_padded_before_the_proof(self, load: Callable[..., zrt.Session], counted: Counted) -> None:
         session = load("(float[n] x) => (float[n] y) { y = Softmax <axis = 0> (x) }")

@@ -42,11 +42,12 @@ class Batching:
 
     The model's declaration allows it, and the first shared run proves it: the rows of its first and its last request
     are those of runs alone. Otherwise no run is shared from then on. Where all its requests are equal, a run
-    beside made-up ones has to show the same.
+    beside made-up ones has to show the same; if the model refuses those, the proof holds for equal requests alone.
     """
 
     allowed: bool
     proven: bool = False
+    proven_for_equal: bool = False
     refuted: str = ""
     """The reason why a run showed that requests cannot share runs."""
 
@@ -172,12 +173,14 @@ class Runner:
             for job, end in zip(jobs, ends, strict=True)
         ]
         if not proven:
-            # If rows depend on those before or after them, the first or the last request differs.
-            for place in (0, -1):
-                self._prove(jobs[place], results[place])
             feeds = jobs[0].feeds
-            alike = all(np.array_equal(array, feeds[name]) for job in jobs for name, array in job.feeds.items())
-            self._batching.proven = not alike or self._proves_beside_another(jobs[0])
+            equal = all(np.array_equal(array, feeds[name]) for job in jobs for name, array in job.feeds.items())
+            if not (equal and self._batching.proven_for_equal):
+                # If rows depend on those before or after them, the first or the last request differs.
+                for place in (0, -1):
+                    self._prove(jobs[place], results[place])
+                self._batching.proven = not equal or self._proves_beside_another(jobs[0])
+                self._batching.proven_for_equal = True
         return self._finished(jobs, results, run)
 
     def _finished(self, jobs: Sequence[Job], results: Sequence[Results], run: _Run) -> list[Any]:
