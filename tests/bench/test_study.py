@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+import zrt
 from tests.support import models
 from zrt.bench import study
 from zrt.bench.report import Settings
@@ -48,3 +49,19 @@ def test_progress_names_every_stage(saved):
     assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["loading", "batches", "single calls", "2 lanes"]
     last = {stage: (done, total) for stage, done, total in told}
     assert all(done == total for done, total in last.values())
+
+
+@pytest.mark.parametrize(("given", "found", "expected"), [(0, 3, 3), (2, 3, 2), (0, 0, None)])
+def test_onnxruntime_gets_the_threads_that_zrt_has_chosen(saved, monkeypatch, given, found, expected):
+    class AskedError(Exception):
+        """In place of a measurement."""
+
+    def ask(model, options, *arguments):
+        raise AskedError(options.get("intra_op_num_threads"))
+
+    monkeypatch.setattr("zrt.environment.cpu_budget.pool_threads", lambda: found)
+    monkeypatch.setattr("zrt.bench.official_contenders.set_up", ask)
+    settings = Settings(saved(models.add()), zrt.SessionOptions(intra_op_num_threads=given))
+    with pytest.raises(AskedError) as asked:
+        study.measure(settings)
+    assert asked.value.args == (expected,)

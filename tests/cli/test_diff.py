@@ -10,6 +10,8 @@ from tests.diagnosis.test_diff import APPROXIMATE, GELU, layers
 from tests.support import models
 from zrt._common.installation import install_line
 from zrt.cli import main
+from zrt.cli.diff import _side
+from zrt.types import LogSeverity
 
 
 @pytest.fixture
@@ -27,6 +29,14 @@ def test_equal_sides_are_status_0(zrt, zrt_json, model):
     assert zrt("diff", model, "default", "default").startswith("equal within the tolerance: 1 outputs, 8 values")
     document = zrt_json("diff", model, "level=disable_all,threads=2", "reference")
     assert (document["equal"], document["first"], len(document["values"])) == (True, None, 8)
+
+
+def test_settings_before_a_file_of_options_change_them_too(model, tmp_path):
+    file = tmp_path / "options.toml"
+    file.write_text("[session]\nintra_op_num_threads = 2\nlog_severity_level = 'ERROR'\n")
+    for words in (f"threads=3,options={file}", f"options={file},threads=3"):
+        side = _side(words, model)
+        assert (side.options.intra_op_num_threads, side.options.log_severity_level) == (3, LogSeverity.ERROR)
 
 
 def test_first_value_is_named_with_status_1(zrt, model, other):

@@ -57,3 +57,16 @@ def test_arena_that_shrank_is_said_to_have_shrunk(session: zrt.Session, tmp_path
     assert found.arena_growth is not None
     assert found.arena_growth <= -LARGE.nbytes
     assert f"then the arena had shrunk by {-found.arena_growth} bytes\n" in str(found)
+
+
+@pytest.mark.azure
+def test_options_of_providers_are_a_difference(tmp_path: Path) -> None:
+    """A capsule has the names of the providers alone."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(MODEL.SerializeToString())
+    session = zrt.Session(path, QUIET, [("azure", {"a": "b"}), "cpu"])
+    with session.record(capsules=tmp_path / "capsules", slower_than=EACH) as recorder:
+        session.run([SMALL])
+        found = zrt.replay(recorder.capsules[0])
+    name = "AzureExecutionProvider"
+    assert found.differences == (f"{name} had options then, which the capsule does not have",)

@@ -26,6 +26,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], type[zrt.Error], list[str]]] = {
     "name empty": ({"": MODEL}, {}, ArgumentError, ["models", "''"]),
     "name with a slash": ({"a/b": MODEL}, {}, ArgumentError, ["models", "'a/b'"]),
     "name with a newline": ({"a\n": MODEL}, {}, ArgumentError, ["models", "'a\\n'"]),
+    "name of another address": ({"stats": MODEL}, {}, ArgumentError, ["models: 'stats'"]),
     "no versions": ({"m": {}}, {}, ArgumentError, ["models['m']", "versions"]),
     "version no string": ({"m": {1: MODEL}}, {}, DTypeError, ["models['m']", "1"]),
     "model of a wrong type": ({"m": 5}, {}, DTypeError, ["5"]),

@@ -15,7 +15,7 @@ from zrt.bench.harness import Latency, Progress, Series, ignore_progress
 from zrt.bench.inputs import make_inputs
 from zrt.bench.official_contenders import RUN, RUN_AGAIN, RUN_WITH_IOBINDING, Official, Place
 from zrt.bench.report import Report, Row, Settings, SetUp
-from zrt.environment import environment
+from zrt.environment import cpu_budget, environment
 from zrt.errors import Error
 from zrt.lanes.audit import PortAudit
 from zrt.lanes.lane import Lane
@@ -34,6 +34,10 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
     """Measures every contender on the model. Errors of loading or running the model propagate."""
     progress("loading", 0, 1)
     subject, session, lane, set_up = _set_up(settings)
+    if settings.options.use_per_session_threads and not settings.options.intra_op_num_threads:
+        # onnxruntime gets the number that zrt has chosen, where that is not ONNX Runtime's own choice.
+        threads = cpu_budget.pool_threads()
+        settings = replace(settings, options=replace(settings.options, intra_op_num_threads=threads))
     # The memory of onnxruntime's binding, which borrows it.
     bound = subject.lane(session)
     ours = own_contenders(subject, lane)

@@ -108,7 +108,9 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
         return "reference"
     settings = common.options_in(None, 1)
     providers: list[str] = []
-    for part in [] if text == "default" else text.split(","):
+    parts = [] if text == "default" else text.split(",")
+    # The other settings change those of the file.
+    for part in sorted(parts, key=lambda part: not part.startswith("options=")):
         key, separator, value = part.partition("=")
         if not separator or not value:
             raise UsageError(f"{part!r}: expected default, reference or settings such as level=disable_all")

@@ -42,7 +42,8 @@ class Capsules:
     key: int
     """The number of the recorder in this process, in the names of its files."""
     recipe: dict[str, Any]
-    """The arguments of the session as data; of a model from memory and of options that are no data only the words."""
+    """The arguments of the session as data; of a model from memory, of options that are no data and of providers only
+    the words."""
     feeds: bool
     """Whether the feeds are kept."""
     arena: Allocator
@@ -62,6 +63,7 @@ class Capsules:
             path, options, selection, external = session._recipe
             recipe |= {"model": path, "external_data_dir": external}
             recipe["providers"] = selection.asked()
+            recipe["without_their_options"] = selection.asked_with_options()
             # Options that are no data, such as weights in memory, are left to the caller of a replay.
             with suppress(Error):
                 recipe["options"] = json.loads(SessionSpec(path, options)._options)

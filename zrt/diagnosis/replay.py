@@ -44,7 +44,7 @@ class Replay:
     made_up: bool
     """Whether feeds are made up, of the shapes that were recorded: those that the capsule does not have."""
     differences: tuple[str, ...]
-    """The differences of library, machine and model between then and now."""
+    """The differences of library, machine, model and options of providers between then and now."""
 
     @property
     def failed_again(self) -> bool:
@@ -87,6 +87,7 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
             raise ValueError("its run has no time, its error no message, or the growth of its arena is no number")
         options = _harmless(SessionOptions.from_dict(about.get("options") or {}))
         providers = list(map(str, about.get("providers") or [])) or None
+        plain = list(map(str, about.get("without_their_options") or []))
         folder = about.get("external_data_dir")
     except (Error, KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{os.fsdecode(capsule)!r} is no capsule: {error}") from error
@@ -100,6 +101,7 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
         for part in now
         if part in before and before[part] != now[part]
     ]
+    differences += [f"{provider} had options then, which the capsule does not have" for provider in plain]
     error_now, seconds, made_up = None, None, False
     try:
         if about.get("fingerprint") is not None:

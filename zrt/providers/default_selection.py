@@ -63,6 +63,10 @@ class DefaultSelection:
         """The names of the given providers; empty for a policy."""
         return []
 
+    def asked_with_options(self) -> list[str]:
+        """The names of those that have options."""
+        return []
+
     def all_names(self, session: Handle) -> tuple[str, ...]:
         """The providers of a session that was loaded with this selection, the CPU's last; for a policy, those that run
         nodes.

@@ -237,6 +237,9 @@ class Selection(DefaultSelection):
     def asked(self) -> list[str]:
         return [part.name for part in self.parts]
 
+    def asked_with_options(self) -> list[str]:
+        return [part.name for part in self.parts if part.options]
+
     def all_names(self, session: Handle) -> tuple[str, ...]:
         policy = self._policy is not None
         names = [subgraph.provider for subgraph in node_assignment.read(session)] if policy else self.asked()

@@ -140,7 +140,7 @@ def application(
     require_type(models, Mapping, "models", "a dict of models by name")
     if not models:
         raise ArgumentError("models: there are none")
-    sources = {_name(name, "models"): _versions(name, source) for name, source in models.items()}
+    sources = {_model_name(name): _versions(name, source) for name, source in models.items()}
     # Its processes, and those of a cluster, may have other current folders.
     folder = None if record is None else absolute(os.fsdecode(path_bytes(record, "record")))
     settings = Settings(max_batch, max_wait, lanes, max_queue, max_body, timeout, folder, slower_than)
@@ -167,3 +167,9 @@ def _name(name: Any, subject: str) -> str:
     if not name or "/" in name or not name.isprintable():
         raise ArgumentError(f"{subject}: {shown(name)} cannot be a part of an address")
     return name
+
+
+def _model_name(name: Any) -> str:
+    if name == "stats":
+        raise ArgumentError(f"models: {name!r} is the address of the statistics of all models")
+    return _name(name, "models")
