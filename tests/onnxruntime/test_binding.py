@@ -1,6 +1,8 @@
 """`IOBinding`: inputs and outputs by name, and runs over them."""
 
 import copy
+import gc
+import weakref
 from typing import Any
 
 import ml_dtypes
@@ -463,6 +465,32 @@ def test_another_session_may_run_the_binding(load, session, two) -> None:
         assert result(runner, binding) == [expected] * 4
     with pytest.raises(RuntimeError):
         two.run_with_iobinding(binding)
+    assert result(session, binding) == [4] * 4
+
+
+@ours
+def test_session_with_other_providers_runs_the_binding(load) -> None:
+    session = load(binary("Add"))
+    binding = bound(session)
+    before = weakref.ref(session._sess._session)
+    session.set_providers(["CPUExecutionProvider"])
+    binding.bind_cpu_input("x", np.full(4, 3, np.float32))
+    assert result(session, binding) == [4] * 4
+    gc.collect()
+    assert before() is None
+
+
+@ours
+def test_input_that_is_bound_anew_is_let_go(ort, session) -> None:
+    binding = bound(session)
+    value = ort.OrtValue.ortvalue_from_numpy(np.ones(4, np.float32))
+    binding.bind_ortvalue_input("x", value)
+    gone = weakref.ref(value)
+    binding.bind_cpu_input("x", np.full(4, 3, np.float32))
+    del value
+    gc.collect()
+    assert gone() is None
+    assert result(session, binding) == [4] * 4
 
 
 @ours

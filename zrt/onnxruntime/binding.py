@@ -17,6 +17,7 @@ from zrt.onnxruntime.sessions import Session
 from zrt.onnxruntime.values import OrtValue, OrtValueVector, element_type, on_host, over_address
 from zrt.onnxruntime.wrapper import NotPickled
 from zrt.session.io_binding import ARRAYS, IoBinding
+from zrt.session.session import Session as ZrtSession
 from zrt.types import ElementType, ValueKind
 from zrt.values.value import Value
 
@@ -42,15 +43,15 @@ class IOBinding(NotPickled):
     """
 
     def __init__(self, session: Session) -> None:
-        self._open(session._sess)
+        self._open(session._sess._session)
         # The arguments that bound each name, where that was no array.
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, tuple[Any, ...]] = {}
 
-    def _open(self, session: Session) -> None:
+    def _open(self, session: ZrtSession) -> None:
         """An empty binding of a session."""
-        self._owner = session
-        self._binding = IoBinding(session._session)
+        self._session = session
+        self._binding = IoBinding(session)
         self._bound = self._binding._opened()
         # For one call of C in `bind_cpu_input`.
         self._direct, self._arrays = self._bound.ports.direct_inputs, self._bound.inputs
@@ -80,8 +81,11 @@ class IOBinding(NotPickled):
                 or bind_array(self._address, self._arrays, name, arr_on_cpu, False)
             ):
                 self._bind_converted(name, arr_on_cpu)
-            elif self._shapes.get(name) != arr_on_cpu.shape:
-                self._shaped(name, arr_on_cpu.shape)
+            else:
+                if self._shapes.get(name) != arr_on_cpu.shape:
+                    self._shaped(name, arr_on_cpu.shape)
+                if self._inputs:
+                    self._inputs.pop(name, None)
         except (Error, TypeError) as error:
             # A name that is no text may have no hash.
             conversions.string(name, "name")
@@ -95,7 +99,7 @@ class IOBinding(NotPickled):
     def _bind_converted(self, name: str, array: Any) -> None:
         """Binds an array that cannot be bound as it is, or raises the error."""
         text = conversions.string(name, "name")
-        info = next((info for info in self._owner._session.inputs if info.name == text), None)
+        info = next((info for info in self._session.inputs if info.name == text), None)
         if info is None:
             raise _failed(False, name, "the model has no such input")
         if info.kind is not ValueKind.TENSOR or info.element_type is ElementType.STRING:
@@ -150,7 +154,7 @@ class IOBinding(NotPickled):
         device = OrtDevice._from(device_type, device_id, _NO_VENDOR)
         sizes = conversions.dims(shape)
         place = conversions.integer(address, "buffer_ptr", conversions.UINT64)
-        if device.device_type() != HOST and len(self._owner._session.providers) == 1:
+        if device.device_type() != HOST and len(self._session.providers) == 1:
             raise RuntimeError(f"the session copies nothing from a device of type {device.device_type()}")
         return over_address(place, sizes, element_type(kind), device)
 
@@ -223,7 +227,7 @@ class IOBinding(NotPickled):
         if memory is None or memory == CPU:
             return CPU
         try:
-            require_memory(self._owner._session._open(), memory, "output")
+            require_memory(self._session._open(), memory, "output")
         except Error:
             return CPU
         return memory
@@ -264,10 +268,10 @@ class IOBinding(NotPickled):
     def _run(self, options: Any, session: Session) -> None:
         """One inference over all that is bound; the outputs that are not bound are not computed.
 
-        A binding that another session runs is that session's from then on.
+        A binding that another session runs is that session's from then on; `set_providers` makes another one.
         """
-        if session is not self._owner:
-            self._move(session)
+        if session._session is not self._session:
+            self._move(session._session)
         if self._stale:
             self._renew()
         if self._unknown:
@@ -310,23 +314,26 @@ class IOBinding(NotPickled):
                 return RuntimeError(f"Error in execution: no input is bound for {', '.join(missing)}")
         return RuntimeError(f"Error in execution: {error}")
 
-    def _move(self, session: Session) -> None:
-        """Binds the same to another session."""
+    def _move(self, session: ZrtSession) -> None:
+        """Binds the same to another session; where that fails, all stays as it was."""
         bound = self._bound.inputs.items()
         arrays = {name: (keepers[-1],) for name, keepers in bound if isinstance(keepers[-1], ndarray)}
-        self._open(session)
+        moved = IOBinding.__new__(IOBinding)
+        moved._open(session)
+        moved._inputs, moved._outputs = {}, {}
         for name, (place, *memory) in (self._inputs | arrays).items():
             if isinstance(place, OrtValue):
-                self.bind_ortvalue_input(name, place)
+                moved.bind_ortvalue_input(name, place)
             elif memory:
-                IOBinding.bind_input(self, name, place, *memory)
+                moved.bind_input(name, place, *memory)
             else:
-                self.bind_cpu_input(name, place)
+                moved.bind_cpu_input(name, place)
         for name, (place, *memory) in self._outputs.items():
             if isinstance(place, OrtValue):
-                self.bind_ortvalue_output(name, place)
+                moved.bind_ortvalue_output(name, place)
             else:
-                IOBinding.bind_output(self, name, place, *memory)
+                moved.bind_output(name, place, *memory)
+        vars(self).update(vars(moved))
 
     def clear_binding_inputs(self) -> None:
         """Unbinds every input."""
