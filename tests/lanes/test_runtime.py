@@ -208,6 +208,8 @@ class TestAsASequence:
         assert all(isinstance(lane, Lane) for lane in runtime)
         assert runtime[0] is runtime.lanes[0]
         assert runtime[-1] is runtime.lanes[2]
+        with pytest.raises(DTypeError, match="lane: expected an index, got slice"):
+            runtime[0:1]
         assert len(over_shared(1, shapes=[(1, 4)])) == 1
 
     def test_prime_runs_every_lane(self):

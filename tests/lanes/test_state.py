@@ -217,6 +217,22 @@ class TestCopies:
             after = state.snapshot()
             assert all(np.array_equal(before.arrays[name], after.arrays[name]) for name in state)
 
+    def test_snapshot_that_is_made_by_hand_has_seen_its_steps(self, load):
+        text = """(float[1, k] past, float[1, 1] x, int64[1] at) => (float[1, m] present, int64[1] y) {
+            present = Concat <axis = 1> (past, x)
+            y = Identity(at)
+        }"""
+        pair = zrt.StatePair("present", "past", axis=1)
+        lane = load(text).lane(state=zrt.StatePorts((pair,), capacity=4, follow={"at": "steps"}))
+        for content in (
+            StateSnapshot({"past": np.ones((1, 3), np.float32)}, steps=3),
+            {"past": np.ones((1, 3), np.float32)},
+        ):
+            state = lane.new_state(content)
+            assert (state.steps, state.seen) == (3, 3)
+            lane.run(state)
+            assert lane.outputs["y"].tolist() == [3]
+
     @pytest.mark.parametrize(
         ("changes", "words"),
         [

@@ -5,6 +5,7 @@ It has no scheduler, queue or lock: the caller gives each lane to one thread at 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self, Unpack
@@ -93,7 +94,7 @@ class Runtime(SessionsRuntime):
 def pick(lanes: Sequence[Lane], index: int) -> Lane:
     """The lane at `index`; raises if there is none."""
     try:
-        return lanes[index]
+        return lanes[operator.index(index)]
     except TypeError:
         raise wrong_type("lane", "an index", index) from None
     except IndexError:

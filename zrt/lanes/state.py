@@ -49,7 +49,7 @@ class StateSnapshot:
     steps: int = 0
     """The steps that the arrays hold."""
     seen: int = 0
-    """All steps since the start, with those that a window has dropped."""
+    """All steps since the start, with those that a window has dropped: at least `steps`."""
     positions: tuple[int, ...] = field(default=())
     """For each row the position of the next step."""
 
@@ -195,7 +195,8 @@ class State(Owner, Mapping[str, Any]):
                 if pair.kind != ONCE and pair.info.name not in named:
                     raise ShapeError(f"state: the snapshot has no array for {pair.info.name!r}")
             counts.add(_count(whole.steps, "steps", self._layout.capacity))
-            seen = _count(whole.seen, "seen")
+            # A snapshot that a user makes may leave it open.
+            seen = max(_count(whole.seen, "seen"), whole.steps)
             require_type(whole.positions, tuple, "state: positions", "a tuple of ints")
             positions = [_count(position, "positions") for position in whole.positions]
         if len(counts) > 1:
