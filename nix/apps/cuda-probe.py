@@ -15,10 +15,12 @@ COMPUTE_CAPABILITY_MINOR = 76
 
 def runs_on(architecture: str, capability: int) -> bool:
     """Whether code compiled for `architecture` runs on a GPU of that capability (as 89 for 8.9)."""
-    number, kind = re.fullmatch(r"(\d+)[af]?(-virtual|-real)?", architecture).groups()
+    number, kind, form = re.fullmatch(r"(\d+)([af]?)(-virtual|-real)?", architecture).groups()
     compiled = int(number)
-    # PTX runs on everything later, real code within its own major version.
-    return compiled <= capability and (kind == "-virtual" or compiled // 10 == capability // 10)
+    if kind == "a":
+        return compiled == capability
+    # PTX for all runs on everything later; real code, and that for a family, within its own major version.
+    return compiled <= capability and ((form == "-virtual" and not kind) or compiled // 10 == capability // 10)
 
 
 def problems(library: str, driver: str, driver_api: int, architectures: list[str]) -> list[str]:

@@ -11,8 +11,8 @@
   cudaPackages ? pkgs.cudaPackages_13 or null,
   # GPU architectures to compile for: numbers, the last one perhaps "…-virtual". Each adds minutes and megabytes.
   cudaArchitectures ? (import ../pins.nix).cuda.architectures,
-  # Compiles the CoreML provider in (macOS).
-  coreml ? pkgs.stdenv.hostPlatform.isDarwin,
+  # Compiles the CoreML provider in (macOS). A minimal build cannot have it.
+  coreml ? pkgs.stdenv.hostPlatform.isDarwin && !minimal,
   # "static": one archive to link into something; "shared": libonnxruntime as a library of its own.
   linkage ? "static",
   # Only the CPU's kernels of these operators: a file that `zrt compile --required-operators` writes. null: all.
@@ -123,7 +123,7 @@ assert lib.assertMsg (
 assert lib.assertMsg (
   counting || counts != null -> static && isLinux && !cuda
 ) "zrt: profile goes with linkage = \"static\" on Linux, without CUDA";
-assert lib.assertMsg (minimal -> !cuda) "zrt: minimal goes without CUDA";
+assert lib.assertMsg (minimal -> !cuda && !coreml) "zrt: minimal goes without CUDA and CoreML";
 assert lib.assertMsg (coreml -> isDarwin) "zrt: CoreML is there on macOS only";
 assert lib.assertMsg (
   lto -> !static && !cuda

@@ -205,6 +205,20 @@ class TestOnnxruntime:
         assert facts["postBuild"] == ""
         assert "merge-archives" not in facts["postInstall"]
 
+    def test_minimal_engine_for_macos_has_no_coreml(self, nix: Any) -> None:
+        """Upstream's build refuses both together."""
+        done = nix.expression("""
+          map
+            (minimal: (import (nix + /onnxruntime) {
+              inherit minimal;
+              pkgs = stand-in { system = "aarch64-darwin"; };
+              models = [ "${nix}/text.onnx" ];
+            }).flags.onnxruntime_USE_COREML)
+            [ false true ]
+        """)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == [True, False]
+
     def test_prepared_model_has_the_name_of_its_file(self, nix: Any) -> None:
         done = nix.expression("""
           (import (nix + /onnxruntime/prepared-models.nix) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -383,6 +384,22 @@ class TestCudaProbe:
     @pytest.mark.parametrize("capability", [75, 80, 86, 90, 120, 121, 130])
     def test_suitable_gpu_passes(self, probe: Callable[..., list[str]], capability: int) -> None:
         assert probe(capability=capability) == []
+
+    @pytest.mark.parametrize(
+        ("architecture", "capabilities"),
+        [
+            ("90", [90]),
+            ("90-virtual", [90, 100, 103, 120]),
+            ("90a", [90]),
+            ("90a-virtual", [90]),
+            ("100f", [100, 103]),
+            ("100f-virtual", [100, 103]),
+        ],
+    )
+    def test_gpus_that_an_architecture_runs_on(self, architecture: str, capabilities: list[int]) -> None:
+        """Code for "a" runs on that capability alone, code for "f" within its family."""
+        runs_on = runpy.run_path(str(self.SCRIPT))["runs_on"]
+        assert [each for each in (89, 90, 100, 103, 120) if runs_on(architecture, each)] == capabilities
 
     def test_later_driver_passes(self, probe: Callable[..., list[str]]) -> None:
         assert probe(version=14020) == []
