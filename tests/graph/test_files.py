@@ -84,6 +84,74 @@ def test_weights_of_subgraphs_become_external(tmp_path: Path) -> None:
         np.testing.assert_array_equal(result, np.full(1000, not positive))
 
 
+COUNT = 512
+
+
+def stored(name: str, place: int, kind: int = onnx.TensorProto.FLOAT, file: str = "net.onnx.data") -> onnx.TensorProto:
+    """A tensor of which `COUNT` elements lie in a file; `place` counts blocks of so many floats."""
+    size = COUNT * (8 if kind == onnx.TensorProto.INT64 else 4)
+    tensor = onnx.TensorProto(name=name, data_type=kind, dims=[COUNT], data_location=onnx.TensorProto.EXTERNAL)
+    for key, value in (("location", file), ("offset", place * COUNT * 4), ("length", size)):
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+def constant_of_a_function() -> onnx.ModelProto:
+    """y = x + k + w, where k is a constant of a function."""
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21, "my" : 1]>
+        net (float[{COUNT}] x) => (float[{COUNT}] y) {{ t = my.Shift (x) y = Add (t, w) }}
+        <domain: "my", opset_import: ["" : 21]>
+        Shift (a) => (b) {{ k = Constant <value_float = 0.0> () b = Add (a, k) }}"""
+    )
+    constant = proto.functions[0].node[0]
+    constant.attribute[0].CopyFrom(onnx.helper.make_attribute("value", stored("k", 0)))
+    proto.graph.initializer.append(stored("w", 1))
+    return proto
+
+
+def sparse() -> onnx.ModelProto:
+    """y = x + k + w, where k is a sparse initializer."""
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21]>
+        net (float[{COUNT}] x) => (float[{COUNT}] y) {{ t = Add (x, k) y = Add (t, w) }}"""
+    )
+    proto.graph.sparse_initializer.add(
+        values=stored("k", 0), indices=stored("", 2, onnx.TensorProto.INT64), dims=[COUNT]
+    )
+    proto.graph.initializer.append(stored("w", 1))
+    return proto
+
+
+@pytest.mark.parametrize("make", [constant_of_a_function, sparse])
+def test_model_that_is_saved_over_itself_keeps_all_its_weights(make: Any, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    content = [np.full(COUNT, 7, np.float32), np.full(COUNT, 100, np.float32), np.arange(COUNT)]
+    (tmp_path / "net.onnx.data").write_bytes(b"".join(array.tobytes() for array in content))
+    path.write_bytes(make().SerializeToString())
+    x = [np.ones(COUNT, np.float32)]
+    [before] = zrt.Session(path, QUIET).run(x)
+    assert set(before.tolist()) == {108.0}
+    graph = zrt.Graph.from_onnx(path)
+    [built] = graph.session(QUIET).run(x)
+    graph.save(path, external_data=True)
+    [after] = zrt.Session(path, QUIET).run(x)
+    [edited] = zrt.edit(path, QUIET).finalize().run(x)
+    for each in (built, after, edited):
+        np.testing.assert_array_equal(each, before)
+
+
+def test_empty_weight_stays_in_the_model(tmp_path: Path) -> None:
+    graph = zrt.Graph()
+    x = graph.input("x", "float32", (2, 4))
+    weights = [graph.initializer(name, np.ones((rows, 4), np.float32)) for name, rows in (("w", 1), ("e", 0))]
+    graph.output(graph.op("Concat", x, *weights, axis=0), "float32", (3, 4))
+    path = tmp_path / "net.onnx"
+    graph.save(path, external_data=True, size_threshold=0)
+    assert outside(path) == {"w"}
+    assert zrt.Session(path, QUIET).run([np.zeros((2, 4), np.float32)])[0].tolist() == [[0] * 4, [0] * 4, [1] * 4]
+
+
 def test_failed_save_changes_nothing(three_layers: Any, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(b"precious")

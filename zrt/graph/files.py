@@ -73,7 +73,8 @@ def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, lea
     """Writes each weight of at least `least` bytes, and replaces it in the model by a reference to the file."""
     for tensor, value in _initializers(graph, borrowed):
         content = raw_of(value) if value is not None else raw(tensor)
-        if len(content) < least:
+        # The place of an empty one could be behind the file's end.
+        if len(content) < max(least, 1):
             if value is not None:
                 _fill(tensor, value)
             continue

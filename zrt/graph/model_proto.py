@@ -61,14 +61,23 @@ def parse(model: model_source.Model) -> tuple[Any, str, str]:
         return proto, source.subject, folder
 
 
+def _messages(message: Any) -> Iterator[tuple[Any, int]]:
+    """A message and all messages in it, in their order, each with how deep it is nested."""
+    waiting = [(message, 0)]
+    while waiting:
+        each, level = waiting.pop()
+        yield each, level
+        for field, content in reversed(each.ListFields()):
+            if field.type == field.TYPE_MESSAGE:
+                inner = reversed(content) if hasattr(content, "extend") else [content]
+                waiting.extend((one, level + 1) for one in inner)
+
+
 def _check_text(message: Any, subject: str) -> None:
     """Raises a `ModelError` for a string that is not UTF-8, which protobuf returns as bytes."""
-    waiting = [message]
-    while waiting:
-        for field, content in waiting.pop().ListFields():
-            if field.type == field.TYPE_MESSAGE:
-                waiting.extend(content if hasattr(content, "extend") else [content])
-            elif field.type == field.TYPE_STRING:
+    for each, _ in _messages(message):
+        for field, content in each.ListFields():
+            if field.type == field.TYPE_STRING:
                 texts = [content] if isinstance(content, (str, bytes)) else content
                 if any(isinstance(each, bytes) for each in texts):
                     raise ModelError(f"{subject} cannot be read: its {field.name} is not UTF-8")
@@ -78,7 +87,7 @@ def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str
     """Loads a model's external weights into it, except for those that are borrowed."""
     helper = package().external_data_helper
     weights = [
-        tensor for tensor in tensors(proto.graph) if helper.uses_external_data(tensor) and tensor.name not in borrowed
+        tensor for tensor in _tensors(proto) if helper.uses_external_data(tensor) and tensor.name not in borrowed
     ]
     if not weights:
         return
@@ -99,7 +108,7 @@ def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str
 def external_files(proto: Any) -> set[str]:
     """The names that a model has for the files of its weights."""
     helper = package().external_data_helper
-    outside = (tensor for tensor in tensors(proto.graph) if helper.uses_external_data(tensor))
+    outside = (tensor for tensor in _tensors(proto) if helper.uses_external_data(tensor))
     return {entry.value for tensor in outside for entry in tensor.external_data if entry.key == "location"}
 
 
@@ -123,14 +132,7 @@ def subgraphs(node: Any) -> Iterator[Any]:
 
 def depth(message: Any) -> int:
     """How deep the messages in a message are nested; 0 for a message without others."""
-    deepest, waiting = 0, [(message, 0)]
-    while waiting:
-        each, level = waiting.pop()
-        deepest = max(deepest, level)
-        for field, content in each.ListFields():
-            if field.type == field.TYPE_MESSAGE:
-                waiting.extend((inner, level + 1) for inner in (content if hasattr(content, "extend") else [content]))
-    return deepest
+    return max(level for _, level in _messages(message))
 
 
 def graphs_in(graph: Any) -> Iterator[Any]:
@@ -141,14 +143,9 @@ def graphs_in(graph: Any) -> Iterator[Any]:
             yield from graphs_in(inner)
 
 
-def tensors(graph: Any) -> Iterator[Any]:
-    """The initializers of a graph and its subgraphs, and the tensors among the attributes."""
-    for each in graphs_in(graph):
-        yield from each.initializer
-        for attribute in (attribute for node in each.node for attribute in node.attribute):
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
+def _tensors(proto: Any) -> Iterator[Any]:
+    """All tensors in a model: initializers, parts of sparse ones, and attributes, also those of functions."""
+    return (each for each, _ in _messages(proto) if each.DESCRIPTOR.full_name == "onnx.TensorProto")
 
 
 def defined(graph: Any) -> Iterator[tuple[str, str]]:
