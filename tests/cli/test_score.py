@@ -316,6 +316,19 @@ class TestBadRows:
         assert (status, document["bad_rows"]) == (0, 2), document
         assert parquet.read_table(arguments[2])["y"].to_pylist() == [None, *rows, None]
 
+    @pytest.mark.parametrize("good", [[], [[[1.0] * 9]]], ids=["alone", "before another"])
+    def test_nulls_of_a_model_that_refuses_a_made_up_row(self, saved, tmp_path, good, monkeypatch, score):
+        """The kernel is larger than a row of open sizes that are 1."""
+        text = "(float[n, 1, t] x) => (float[n, 1, u] y) <float[1, 1, 3] w = {1, 1, 1}> { y = Conv(x, w) }"
+        monkeypatch.setattr("zrt.scoring.score.CHUNK_ROWS", 2)
+        rows = pa.table({"x": pa.array([None] * 5 + good, pa.list_(LISTS))})
+        parquet.write_table(rows, tmp_path / "data.parquet")
+        results = tmp_path / "results.parquet"
+        more = ("--skip-bad", "--batch", "1", "--checkpoint", "0.000001s")
+        status, report = score(saved(models.parse(text)), tmp_path / "data.parquet", results, *more)
+        assert (status, report["bad_rows"]) == (0, 5)
+        assert parquet.read_table(results)["y"].to_pylist() == [None] * 5 + [[[3.0] * 7] for _ in good]
+
     def test_data_set_without_rows_has_results_without_rows(self, saved, tmp_path, score):
         rows = pa.table({"s": pa.array([], pa.string()), "id": pa.array([], pa.int16())})
         parquet.write_table(rows, tmp_path / "data.parquet")

@@ -305,7 +305,7 @@ def test_run_that_ends_before_its_first_row_has_nothing_to_go_on_after(monkeypat
 def test_parts_are_cut_by_time(zrt, monkeypatch):
     written = []
     flush = parts.Parts.flush
-    monkeypatch.setattr(parts.Parts, "flush", lambda self: (written.append(self.done), flush(self)))
+    monkeypatch.setattr(parts.Parts, "flush", lambda self, **end: (written.append(self.done), flush(self, **end)))
     zrt(*RUN, "--checkpoint", "0.000001s", "--json")
     assert len(written) > 5
     often = Path("out.npz").read_bytes()

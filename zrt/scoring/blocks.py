@@ -101,11 +101,16 @@ def blocks(
 
 
 def no_rows(scorer: Scorer) -> dict[str, Array]:
-    """The outputs for no rows: with the shapes that a made-up row gives them, as declared if the model refuses it."""
+    """The outputs for no rows."""
+    return {name: array[:0] for name, array in example(scorer, _made_up(scorer, {})).items()}
+
+
+def example(scorer: Scorer, made_up: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The outputs for a made-up row, for their shapes; as the model declares them if it refuses that row."""
     try:
-        return {name: array[:0] for name, array in scorer.run(_made_up(scorer, {})).items()}
+        return scorer.run(made_up)
     except (OrtError, ShapeError):
-        return scorer.no_rows
+        return scorer.declared()
 
 
 def _made_up(scorer: Scorer, inputs: Mapping[str, Rows]) -> dict[str, Array]:

@@ -21,7 +21,7 @@ from zrt.errors import ArgumentError, FileError
 from zrt.scoring import files
 from zrt.scoring.manifest import PART, Manifest
 from zrt.scoring.manifest import replace as _replace
-from zrt.scoring.results import Result, joined
+from zrt.scoring.results import Result, all_null, joined
 
 MANIFEST = "_zrt.json"
 WORK = "_zrt.parts"
@@ -177,9 +177,16 @@ class Parts:
         if self._bytes >= PART_BYTES or time.monotonic() - self._written >= self._checkpoint:
             self.flush()
 
-    def flush(self) -> None:
-        """Writes what waits as a part."""
+    def flush(self, *, end: bool = False) -> None:
+        """Writes what waits as a part.
+
+        Nulls at the start of the data set wait for a row that tells their shapes, up to the size of a part, or until
+        the `end` of the data set.
+        """
         if not self._waiting:
+            return
+        if not end and self._manifest.shapes is None and self._bytes < PART_BYTES and all_null(self._waiting):
+            self._written = time.monotonic()
             return
         result = joined(self._waiting, self._manifest.shapes)
         done = self.done + result.covered

@@ -30,6 +30,12 @@ class Result(NamedTuple):
         return len(next(iter(self.outputs.values()))) if self.outputs else 0
 
 
+def all_null(results: Sequence[Result]) -> bool:
+    """Whether there are outputs, and all of them are nulls."""
+    filled = [result for result in results if result.outputs]
+    return bool(filled) and all(result.null is not None and bool(result.null.all()) for result in filled)
+
+
 def joined(results: Sequence[Result], shapes: Mapping[str, Sequence[int]] | None = None) -> Result:
     """Results one after the other as one; the outputs and columns are those of the results that have any.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from zrt._native import status
 from zrt.errors import AllocationError, MemoryLimitError, OrtError
-from zrt.scoring.blocks import CHUNK_BYTES, CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
+from zrt.scoring.blocks import CHUNK_BYTES, CHUNK_ROWS, Block, Chunk, Pace, blocks, example, feed, no_rows
 from zrt.scoring.columns import Array, blank
 from zrt.scoring.parts import Parts
 from zrt.scoring.results import Result
@@ -81,6 +81,9 @@ class Lanes:
     def _work(self, block: Block) -> dict[str, Array]:
         if not block.feeds:
             return {}
+        null = block.result.null
+        if null is not None and null.all():
+            return _spread(example(self.scorer, block.feeds), null)
         start = time.perf_counter()
         try:
             outputs = self.scorer.run(block.feeds)
@@ -93,7 +96,7 @@ class Lanes:
                 raise
             raise status.about(f"row {row}", cause) from cause
         self._pace.ran(len(next(iter(block.feeds.values()))), time.perf_counter() - start)
-        return outputs if block.result.null is None else _spread(outputs, block.result.null)
+        return outputs if null is None else _spread(outputs, null)
 
     def _refused(self, error: OrtError, block: Block) -> tuple[int | None, OrtError]:
         """The number of the row that the model refuses, and its error; None where no row is refused by itself."""
@@ -174,8 +177,10 @@ def gather(
             parts.add(result)
             done += result.covered
             progress(done)
-    finally:
+    except BaseException:
         parts.flush()
+        raise
+    parts.flush(end=True)
     if not parts.files:
         # Results of no rows, so that there is a file.
         parts.add(Result(0, no_rows(scorer), columns=kept or {}))

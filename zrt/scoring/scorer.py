@@ -21,8 +21,6 @@ class Scorer:
     Where the model fixes its first size, that is the batch; else `batch` is. In a batch that is not full the last row
     repeats, and the result is cut. A batch that needs more memory than the session's `memory_limit` is halved, down to
     one row, unless the model fixes its size; the smaller size stays.
-
-    `no_rows` has the outputs without rows, as the model declares them, with 1 for open sizes.
     """
 
     def __init__(self, session: Session, batch: int) -> None:
@@ -55,13 +53,15 @@ class Scorer:
         )
         infos = (*session.inputs, *session.outputs)
         self.outputs: tuple[str, ...] = session.output_names
-        self.no_rows: dict[str, Array] = {
-            info.name: blank(
-                (0, *(size if isinstance(size, int) else 1 for size in (info.shape or ())[1:])), info.element_type.dtype
-            )
-            for info in session.outputs
-        }
         self._plain = all(info.element_type.dtype.kind != "O" for info in infos)
+
+    def declared(self) -> dict[str, Array]:
+        """Outputs of one blank row, as the model declares them, with 1 for open sizes."""
+        outputs = {}
+        for info in self._session.outputs:
+            row = [size if isinstance(size, int) else 1 for size in (info.shape or ())[1:]]
+            outputs[info.name] = blank((1, *row), info.element_type.dtype)
+        return outputs
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs for a block of rows, of which each input has the same number."""
