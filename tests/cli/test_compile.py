@@ -235,7 +235,15 @@ class TestRequiredOperators:
             pytest.skip(f"this environment {done.stderr}")
         assert json.loads(done.stdout) == operators, done.stderr
 
-    @pytest.mark.parametrize("more", [["--in-place"], ["--level", "disable_all"], ["--weights", "w"]])
+    def test_options_write_no_profiles(self, zrt_json, digits, tmp_path):
+        options = tmp_path / "options.toml"
+        options.write_text(f"[session]\nprofile_file_prefix = {str(tmp_path / 'trace')!r}\n")
+        zrt_json("compile", digits, tmp_path / "list", "--required-operators", "--options", options)
+        assert not list(tmp_path.glob("trace*"))
+
+    @pytest.mark.parametrize(
+        "more", [["--in-place"], ["--level", "disable_all"], ["--weights", "w"], ["--weights-from", "0"]]
+    )
     def test_options_of_a_written_model_are_refused(self, zrt, digits, tmp_path, more):
         before = digits.read_bytes()
         target = [] if more == ["--in-place"] else [tmp_path / "c"]

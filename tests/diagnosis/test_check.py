@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import zrt
-from tests.support.models import parse
+from tests.support.models import parse, save_apart, weighted
 from zrt.diagnosis import int8, report
 from zrt.diagnosis.check import RELEASES
 from zrt.diagnosis.trials import limits
@@ -36,6 +36,14 @@ def reasons(check: zrt.Check) -> str:
 
 
 class TestLoads:
+    @pytest.mark.parametrize("name", ["w.bin", "./w.bin", "a/../w.bin"])
+    def test_file_of_weights_in_memory_has_several_names(self, tmp_path: Path, name: str) -> None:
+        path = save_apart(weighted(), tmp_path / "m.onnx", "w.bin")
+        options = zrt.SessionOptions(external_initializer_files={name: (tmp_path / "w.bin").read_bytes()})
+        (tmp_path / "w.bin").unlink()
+        zrt.Session(path, options).close()
+        assert zrt.check(path, options).verdict == report.RUNS
+
     def test_model_that_runs(self) -> None:
         check = zrt.check(model("(float[2] x) => (float[2] y) { a = Neg(x) b = Neg(a) y = Add(a, b) }"))
         assert (check.verdict, check.loads, check.problems) == ("runs", True, ())

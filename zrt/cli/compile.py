@@ -73,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     _protect_files(arguments, settings, output)
     if arguments.required_operators:
         return _write_operators(arguments, settings, providers, compiling, output)
+    if arguments.weights is None and arguments.weights_from is not None:
+        raise UsageError("--weights-from goes with --weights")
     begin = time.perf_counter_ns()
     try:
         _write(arguments, settings, providers, compiling, output)
@@ -97,10 +99,10 @@ def _write_operators(
     arguments: argparse.Namespace, settings: Options, providers: list[ProviderLike], compiling: bool, output: Path
 ) -> int:
     """Writes the list of required operators."""
-    if compiling or arguments.in_place or arguments.level or arguments.weights:
+    if compiling or arguments.in_place or arguments.level or arguments.weights or arguments.weights_from is not None:
         raise UsageError(
             "--required-operators writes a list for the CPU's kernels: give OUTPUT, no --provider that compiles, no "
-            "--in-place, --level or --weights"
+            "--in-place, --level, --weights or --weights-from"
         )
     text = required_operators(arguments.model, settings.session, providers)
     with replacing(os.fspath(output), inputs=[arguments.model]) as (path,):
@@ -165,10 +167,7 @@ def _protect_files(arguments: argparse.Namespace, settings: Options, output: Pat
     read = common.files_of(arguments.model, settings, arguments.options)
     if not arguments.in_place:
         common.require_target(output, read, arguments.overwrite)
-    if arguments.weights is None:
-        if arguments.weights_from is not None:
-            raise UsageError("--weights-from goes with --weights")
-    else:
+    if arguments.weights is not None:
         try:
             plain_name(arguments.weights, output, "--weights")
         except ArgumentError as error:

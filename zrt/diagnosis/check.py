@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -138,10 +139,12 @@ def _unreadable(
 ) -> list[Initializer]:
     """The weights outside the model whose files are missing, too short or in a folder that is not trusted."""
     folder = settings.config_entries.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
+    in_memory = set(map(posixpath.normpath, settings.external_initializer_files))
     by_location: dict[str, list[Initializer]] = {}
     for weight in weights:
-        supplied = weight.name in settings.initializers or weight.location in settings.external_initializer_files
-        if weight.location is not None and not supplied:
+        if weight.location is None or weight.name in settings.initializers:
+            continue
+        if posixpath.normpath(weight.location) not in in_memory:
             by_location.setdefault(weight.location, []).append(weight)
     missing: list[Initializer] = []
     with WeightFiles(source, folder, [os.fsencode(each) for each in settings.trusted_folders]) as files:

@@ -10,7 +10,7 @@ from zrt._common.files import temporary_folder
 from zrt.loading.initializers import ONNX_DOMAIN
 from zrt.loading.model_contents import Contents, contents_of
 from zrt.loading.model_source import Model, Source
-from zrt.loading.session_options import SessionOptions
+from zrt.loading.session_options import WRITING_NOTHING, SessionOptions
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 from zrt.types import GraphOptimizationLevel, LogSeverity
@@ -44,9 +44,8 @@ def required_operators(model: Model, options: SessionOptions, providers: Provide
             saving = replace(
                 options,
                 graph_optimization_level=level,
-                optimized_model_filepath=graph,
                 config_entries={**options.config_entries, **weights},
-                cache=False,
+                **{**WRITING_NOTHING, "optimized_model_filepath": graph},
                 # ORT warns that the highest level is for this CPU.
                 log_severity_level=LogSeverity.ERROR,
             )
