@@ -36,8 +36,8 @@ def test_growth_of_the_arena_is_in_the_capsule_of_the_run(session: zrt.Session, 
 
 def test_growth_of_a_run_whose_capsule_was_lost_is_in_the_next(session: zrt.Session, tmp_path: Path) -> None:
     folder = tmp_path / "capsules"
+    folder.write_text("no folder")
     with session.record(capsules=folder, slower_than=EACH) as recorder:
-        folder.write_text("no folder")
         for _ in range(3):
             session.run([LARGE])
         assert recorder.capsules == ()

@@ -44,6 +44,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], type[zrt.Error], list[str]]] = {
     "timeout negative": ({"m": MODEL}, {"timeout": -1.0}, ArgumentError, ["timeout"]),
     "timeout NaN": ({"m": MODEL}, {"timeout": float("nan")}, ArgumentError, ["timeout"]),
     "record no path": ({"m": MODEL}, {"record": 5}, DTypeError, ["record", "5"]),
+    "record a plain file": ({"m": MODEL}, {"record": __file__}, ArgumentError, ["record", "is no folder"]),
     "slower_than 0": ({"m": MODEL}, {"record": "capsules", "slower_than": 0}, ArgumentError, ["slower_than"]),
     "slower_than a string": ({"m": MODEL}, {"record": "capsules", "slower_than": "1"}, DTypeError, ["slower_than"]),
     "slower_than without record": ({"m": MODEL}, {"slower_than": 1}, ArgumentError, ["record", "slower_than"]),

@@ -20,7 +20,7 @@ PROGRAM = "from zrt.bench.child import main; main()"
 PATIENCE_S = 60.0
 
 
-# The signals that a process gets for what it does itself.
+# The signals of faults that a process makes itself.
 FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS)
 
 

@@ -35,7 +35,7 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
     progress("loading", 0, 1)
     subject, session, lane, set_up = _set_up(settings)
     if settings.options.use_per_session_threads and not settings.options.intra_op_num_threads:
-        # onnxruntime gets the number that zrt has chosen, where that is not ONNX Runtime's own choice.
+        # onnxruntime gets the number that zrt has chosen; 0 leaves it to ONNX Runtime in both.
         threads = cpu_budget.pool_threads()
         settings = replace(settings, options=replace(settings.options, intra_op_num_threads=threads))
     # The memory of onnxruntime's binding, which borrows it.

@@ -27,7 +27,7 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out ``zrt cache``; the status is 1 where ``verify`` finds a damaged entry, or an entry stays."""
+    """Carries out ``zrt cache``; the status is 1 where ``verify`` finds a damaged entry."""
     page = None if arguments.json else common.open_page()
     try:
         folder = cache.folder_of(arguments.folder) or cache.default_folder()
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         bad = [each["path"] for each in entries if each["damaged"]]
         for path in bad:
             cache.discard(*os.path.split(path))
-        removed = [path for path in bad if not os.path.lexists(path)]
+        removed = bad
     stay = [path for path in bad if os.path.lexists(path)]
     if stay:
         raise common.CommandError(f"{_entries(stay)} cannot be removed, such as {stay[0]!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -118,7 +119,7 @@ def _by_file(path: Path) -> tuple[str, str, Path]:
 def _named(text: str) -> tuple[str, str, Path]:
     """``NAME:VERSION=FILE``, ``NAME=FILE`` or a file, whose name may have a ``=``, as a name, a version and a path."""
     name, separator, path = text.partition("=")
-    if not separator or Path(text).is_file():
+    if not separator or os.path.isfile(text):
         return _by_file(Path(text))
     name, _, version = name.partition(":")
     if not name or not path:

@@ -114,8 +114,6 @@ class Recorder(Owner):
         if capsules is not None:
             recording.key = next(_keys)
             folder = Path(os.fsdecode(path_bytes(capsules, "capsules")))
-            if folder.exists() and not folder.is_dir():
-                raise ArgumentError(f"capsules: {str(folder)!r} is no folder")
             self._capsules = _noting[recording.key] = Capsules.of(session, folder, recording.key, feeds)
             self._forget = finalize(self, _noting.pop, recording.key, None)
         with _starting:

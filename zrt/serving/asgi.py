@@ -143,6 +143,8 @@ def application(
     sources = {_model_name(name): _versions(name, source) for name, source in models.items()}
     # Its processes, and those of a cluster, may have other current folders.
     folder = None if record is None else absolute(os.fsdecode(path_bytes(record, "record")))
+    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
+        raise ArgumentError(f"record: {folder!r} is no folder")
     settings = Settings(max_batch, max_wait, lanes, max_queue, max_body, timeout, folder, slower_than)
     for package in NEEDED:
         installation.require(package, "serve", "serving")

@@ -47,7 +47,7 @@ Load = Callable[[Source, SessionOptions, "str | os.PathLike[str] | None"], Sessi
 
 
 class _DoesNotLoad(Exception):  # noqa: N818 (the load goes on without the entry)
-    """ONNX Runtime does not load an entry, which is as it was written."""
+    """ONNX Runtime does not load an entry that is as it was written."""
 
     def __init__(self, name: str, error: Error) -> None:
         super().__init__(str(error))
@@ -115,7 +115,7 @@ def load(
         try:
             handle = _from_entry(job, source, options, load_plainly)
         except _DoesNotLoad as found:
-            bad = found.name, str(found)
+            bad = folder, found.name, str(found)
         else:
             if handle is not None:
                 logger.info("%s: loaded from the cache", source.subject)
@@ -128,10 +128,11 @@ def load(
     except (NotCached, Error, OSError, MemoryError, RecursionError) as reason:
         note, job = _without(source, reason), None
     handle = load_plainly(source, options, external_data_dir)
-    if bad is not None and job is not None:
+    if bad is not None:
         # Only now: memory, threads or a budget that are lacking keep the model itself from loading too.
-        logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, *bad)
-        cache.discard(job.folder, bad[0])
+        where, name, reason = bad
+        logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, name, reason)
+        cache.discard(where, name)
     if job is not None:
         try:
             plain = plain_model(model) if source.path is None else absolute(os.fsdecode(source.path))
@@ -155,7 +156,7 @@ def _without(source: Source, reason: Exception) -> str:
 def _from_entry(job: Job, source: Source, options: SessionOptions, load_plainly: Load) -> SessionHandle | None:
     """An ``OrtSession`` from the model's entry; None if there is no entry, or no good one.
 
-    Raises `_DoesNotLoad` where ONNX Runtime does not load it, and `NotCached` for a model that is not for the cache.
+    Raises `_DoesNotLoad` where ONNX Runtime does not load the entry, and `NotCached` for a model that cannot have one.
     """
     # Without an entry for a model of this size the model need not be read.
     if not any(name.startswith(job.prefix) for name in os.listdir(job.folder)):

@@ -503,7 +503,7 @@ class Session(Owner):
         median after 100 runs. The feeds are in it only with `feeds`, as they may be private. The newest 16 capsules of
         a recorder stay.
 
-        Raises `ArgumentError` if the session is recorded already, or if `capsules` is no folder.
+        Raises `ArgumentError` if the session is recorded already.
         """
         from zrt.diagnosis.recorder import Recorder
 

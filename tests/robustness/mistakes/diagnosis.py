@@ -127,7 +127,6 @@ SINGLE = {
         Bad(Kind.WRONG_TYPE, lambda w: record(w, keep="1"), "keep", "str"),
         Bad(Kind.WRONG_TYPE, lambda w: record(w, slower_than="1", capsules="x"), "slower_than", "str '1'"),
         Bad(Kind.WRONG_TYPE, lambda w: record(w, capsules=5), "capsules", "int"),
-        Bad(Kind.WRONG_VALUE, lambda w: record(w, capsules=w.file("plain", b"")), "capsules", "plain' is no folder"),
         Bad(Kind.WRONG_VALUE, lambda w: record(w, feeds=True), "capsules"),
     ],
     "replay": [
