@@ -130,8 +130,8 @@ def load(
     handle = load_plainly(source, options, external_data_dir)
     if bad is not None:
         # Only now: memory, threads or a budget that are lacking keep the model itself from loading too.
-        where, name, reason = bad
-        logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, name, reason)
+        where, name, why = bad
+        logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, name, why)
         cache.discard(where, name)
     if job is not None:
         try:
