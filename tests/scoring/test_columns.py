@@ -43,7 +43,9 @@ def test_column_of_another_kind_raises() -> None:
 
 
 def test_numbers_that_are_too_large_are_bad() -> None:
-    assert fit("c", np.array([1, 2**40, -(2**31)]), NUMBER).bad == {1: "c: a number is too large"}
+    assert fit("c", np.array([1, 2**40, -(2**31)]), NUMBER).bad == {
+        1: "c: a number is out of the range of the input's type"
+    }
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_numbers_that_are_too_large_are_bad() -> None:
 def test_numbers_that_the_type_does_not_hold_are_bad(values: Any, dtype: Any, bad: list[int]) -> None:
     for column in (values, values[:, None]):
         wanted = Wanted("x", np.dtype(dtype), column.shape[1:])
-        assert fit("c", column, wanted).bad == dict.fromkeys(bad, "c: a number is too large")
+        assert fit("c", column, wanted).bad == dict.fromkeys(bad, "c: a number is out of the range of the input's type")
         assert fit("c", column[:0], wanted).bad == {}
 
 
@@ -72,8 +74,10 @@ def test_numbers_that_the_type_does_not_hold_are_bad(values: Any, dtype: Any, ba
 )
 def test_texts_of_numbers_that_are_too_large_are_bad(text: str, dtype: Any) -> None:
     wanted = Wanted("x", np.dtype(dtype), ())
-    assert fit_each("c", ["1", text], wanted).bad == {1: "c: a number is too large"}
-    assert fit_each("c", [1, 2**70], Wanted("x", np.dtype(np.int64), ())).bad == {1: "c: a number is too large"}
+    assert fit_each("c", ["1", text], wanted).bad == {1: "c: a number is out of the range of the input's type"}
+    assert fit_each("c", [1, 2**70], Wanted("x", np.dtype(np.int64), ())).bad == {
+        1: "c: a number is out of the range of the input's type"
+    }
 
 
 def test_texts_may_say_infinite() -> None:

@@ -450,6 +450,17 @@ class TestDamage:
             cache_entry.write_head(file, {"name": entry.name, "graph": [0, 100]})
         assert [load(model), load(model)] == ["miss", "hit"]
 
+    def test_bad_entry_goes_although_no_other_is_made(self, load, folder, tmp_path, monkeypatch):
+        """A model in memory whose weights are in the current folder is not for the cache."""
+        path = models.save_apart(chain(1), tmp_path / "apart.onnx", "weights")
+        load(path)
+        [entry] = entries(folder)
+        with entry.open("w+b") as file:
+            cache_entry.write_head(file, {"name": entry.name, "graph": [0, 100]})
+        monkeypatch.chdir(tmp_path)
+        assert "current folder" in load(path.read_bytes())
+        assert not entries(folder)
+
 
 class TestFolder:
     def test_permissions_are_the_users_own(self, load, model, folder):

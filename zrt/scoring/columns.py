@@ -12,7 +12,7 @@ from zrt.memory import arrays
 
 Array = np.ndarray[Any, Any]
 
-TOO_LARGE = "a number is too large"
+OUT_OF_RANGE = "a number is out of the range of the input's type"
 
 
 class Wanted(NamedTuple):
@@ -49,10 +49,10 @@ def fit(subject: str, array: Array, wanted: Wanted) -> Rows:
         converted = array.astype(wanted.dtype)
     if np.can_cast(array.dtype, wanted.dtype) or wanted.dtype.kind in "OSUb":
         return Rows(converted, {})
-    # A number that is too large becomes another whole number, or infinite, or NaN.
+    # A number out of the range becomes another whole number, or infinite, or NaN.
     wrong = converted != array if wanted.dtype.kind in "iu" else np.isfinite(array) & ~np.isfinite(converted)
     lost = wrong.any(axis=tuple(range(1, wrong.ndim)))
-    return Rows(converted, {int(index): f"{subject}: {TOO_LARGE}" for index in np.flatnonzero(lost)})
+    return Rows(converted, {int(index): f"{subject}: {OUT_OF_RANGE}" for index in np.flatnonzero(lost)})
 
 
 def fit_each(subject: str, values: Sequence[Any], wanted: Wanted) -> Rows:
@@ -89,10 +89,10 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
                 raise ValueError("Python's own notation")
             array = np.array([parse(text) for text in texts]).reshape(array.shape)
             if array.dtype.kind == "f" and any("inf" not in text.lower() for text in texts[np.isinf(array.ravel())]):
-                return TOO_LARGE
+                return OUT_OF_RANGE
         if array.dtype.kind == "O":
             if all(isinstance(number, int) for number in array.ravel()):
-                return TOO_LARGE
+                return OUT_OF_RANGE
             return "it has a null or lists of different lengths"
         rows = fit("", array[None], wanted)
     except (ValueError, OverflowError):
