@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+import zrt
 from benches.models import build
 from tests.support import models
 from tests.support.lanes import run_on
@@ -150,6 +151,35 @@ class TestReplicas:
                 np.testing.assert_array_equal(session.run({"x": X})[0], expected)
         # The caller's model is unchanged.
         assert mlp.SerializeToString() == data
+
+    @pytest.mark.parametrize("share_weights", [False, True])
+    def test_weights_are_those_of_the_options_folder(self, tmp_path, share_weights):
+        """Others lie beside the model."""
+        path = models.save_apart(models.weighted(), tmp_path / "m.onnx", "w.bin")
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "w.bin").write_bytes(np.full(64, 5, np.float32).tobytes())
+        key = zrt.SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH
+        options = zrt.SessionOptions(config_entries={key: str(tmp_path / "new")})
+        for session in Runtime.replicate(path, 2, options, share_weights=share_weights).sessions:
+            assert set(session.run([np.ones(64, np.float32)])[0].tolist()) == {6.0}
+
+    def test_weights_of_an_old_model_are_shared(self):
+        """Before IR version 4 each weight has to be an input too, and no run may feed it."""
+        proto = models.parsed("(float[4096] x) => (float[4096] y) { y = Add(x, w) }", w=np.ones(4096, np.float32))
+        proto.ir_version = 3
+        proto.opset_import[0].version = 8
+        proto.graph.input.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [4096]))
+        [info] = zrt.list_initializers(proto)
+        assert not info.overridable
+        assert list(zrt.read_weights(proto)) == ["w"]
+        for session in Runtime.replicate(proto, 2, share_weights=True).sessions:
+            assert session.initializers == ()
+            assert set(session.run([np.ones(4096, np.float32)])[0].tolist()) == {2.0}
+
+    def test_initializers_of_a_wrong_type(self, mlp):
+        options = zrt.SessionOptions(initializers=[np.ones(1)])
+        with pytest.raises(DTypeError, match="initializers"):
+            Runtime.replicate(mlp, 2, options, share_weights=True)
 
     @pytest.mark.parametrize("share_weights", [False, True])
     def test_options_and_providers_apply_to_each_session(self, mlp, share_weights):

@@ -13,6 +13,7 @@ from zrt.diagnosis.operators import versions_of
 from zrt.errors import ModelError, UnsupportedError
 from zrt.graph import editing, types
 from zrt.graph.model_proto import called, folder_of, light, load_weights, package, parse
+from zrt.loading.initializers import OVERRIDABLE
 from zrt.memory.buffers import Buffer
 from zrt.session.feeds import by_name, right_array
 from zrt.session.spec import SessionSpec
@@ -22,8 +23,6 @@ from zrt.values.value import Value
 
 REFERENCE = "reference"
 MOST_LETTERS = 200
-# Initializers that are inputs too may be fed from this IR version on.
-OVERRIDABLE = 4
 # From this opset on the evaluator of the onnx package computes BatchNormalization as a model that is not in training.
 OWN_MEAN = 14
 

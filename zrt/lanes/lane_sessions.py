@@ -12,9 +12,9 @@ from zrt._native.handle import Single
 from zrt.errors import DTypeError
 from zrt.lanes.lane_options import RuntimeOptions
 from zrt.lanes.lane_shapes import share_results
-from zrt.loading.caller_weights import PrepackedWeights
+from zrt.loading.caller_weights import PrepackedWeights, mapping
 from zrt.loading.load import prepare_options
-from zrt.loading.model_source import Model
+from zrt.loading.model_source import EXTERNAL_DATA_DIR, Model
 from zrt.loading.read_weights import read_weights, trim_heap
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
@@ -69,10 +69,12 @@ class SessionsRuntime(Single):
                 # Check the options before the weights are read, which may take long.
                 prepare_options(options, parsed, external_data_dir)
                 own = options or SessionOptions()
-                weights = read_weights(model, external_data_dir, own.external_initializer_files, own.trusted_folders)
+                given = mapping(own.initializers, "initializers", "arrays")
+                folder = own.config_entries.get(EXTERNAL_DATA_DIR) if external_data_dir is None else external_data_dir
+                weights = read_weights(model, folder, own.external_initializer_files, own.trusted_folders)
                 shared_options = replace(
                     own,
-                    initializers={**weights, **own.initializers},
+                    initializers={**weights, **given},
                     prepacked_weights=PrepackedWeights() if own.prepacked_weights is None else own.prepacked_weights,
                 )
             sessions = [

@@ -44,6 +44,9 @@ ORT_FORMAT = b"ORTM"
 # writes them into the model.
 SMALLEST_LENT = 1024
 
+# Weights that are inputs too may be fed from this IR version on.
+OVERRIDABLE = 4
+
 # The other name of ONNX's own domain, "".
 ONNX_DOMAIN = "ai.onnx"
 
@@ -182,6 +185,8 @@ class ModelFile:
         """The main graph's initializers and their messages, without strings and types that ORT does not have."""
         inputs: set[str] = set()
         weights: list[Field] = []
+        versions = [field.value for field in self.fields(self.model) if field.number == Model.IR_VERSION]
+        overridable = not versions or versions[-1] >= OVERRIDABLE
         for graph in self.graphs():
             for field in self.messages(graph, Graph.INITIALIZER, Graph.SPARSE_INITIALIZER, Graph.INPUT):
                 if field.number == Graph.INPUT:
@@ -190,7 +195,7 @@ class ModelFile:
                     weights.append(field)
         for field in weights:
             read = self.sparse_initializer if field.number == Graph.SPARSE_INITIALIZER else self.initializer
-            info = read(field, inputs)
+            info = read(field, inputs if overridable else ())
             if info is not None:
                 yield info, field
 
