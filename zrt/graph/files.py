@@ -73,7 +73,7 @@ def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, lea
     """Writes each weight of at least `least` bytes, and replaces it in the model by a reference to the file."""
     for tensor, value in _initializers(graph, borrowed):
         content = raw_of(value) if value is not None else raw(tensor)
-        # The place of an empty one could be behind the file's end.
+        # An empty weight could get an offset beyond the end of the file.
         if len(content) < max(least, 1):
             if value is not None:
                 _fill(tensor, value)

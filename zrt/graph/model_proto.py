@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -67,27 +68,38 @@ def _messages(message: Any) -> Iterator[tuple[Any, int]]:
     while waiting:
         each, level = waiting.pop()
         yield each, level
-        for field, content in reversed(each.ListFields()):
-            if field.type == field.TYPE_MESSAGE:
-                inner = reversed(content) if hasattr(content, "extend") else [content]
-                waiting.extend((one, level + 1) for one in inner)
+        for name in _names(each.DESCRIPTOR, "TYPE_MESSAGE"):
+            content = getattr(each, name)
+            if hasattr(content, "extend"):
+                waiting.extend((one, level + 1) for one in reversed(content))
+            elif each.HasField(name):
+                waiting.append((content, level + 1))
+
+
+@cache
+def _names(descriptor: Any, kind: str) -> list[str]:
+    """The fields of a message that are of this type, the last first. Those of weights, if read, would be copied."""
+    return [field.name for field in reversed(descriptor.fields) if field.type == getattr(field, kind)]
 
 
 def _check_text(message: Any, subject: str) -> None:
     """Raises a `ModelError` for a string that is not UTF-8, which protobuf returns as bytes."""
     for each, _ in _messages(message):
-        for field, content in each.ListFields():
-            if field.type == field.TYPE_STRING:
-                texts = [content] if isinstance(content, (str, bytes)) else content
-                if any(isinstance(each, bytes) for each in texts):
-                    raise ModelError(f"{subject} cannot be read: its {field.name} is not UTF-8")
+        for name in _names(each.DESCRIPTOR, "TYPE_STRING"):
+            content = getattr(each, name)
+            texts = [content] if isinstance(content, (str, bytes)) else content
+            if any(isinstance(text, bytes) for text in texts):
+                raise ModelError(f"{subject} cannot be read: its {name} is not UTF-8")
 
 
 def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str] = ()) -> None:
     """Loads a model's external weights into it, except for those that are borrowed."""
     helper = package().external_data_helper
+    lent = [tensor for tensor in proto.graph.initializer if tensor.name in borrowed]
     weights = [
-        tensor for tensor in _tensors(proto) if helper.uses_external_data(tensor) and tensor.name not in borrowed
+        tensor
+        for tensor in _tensors(proto)
+        if helper.uses_external_data(tensor) and not any(tensor is each for each in lent)
     ]
     if not weights:
         return
