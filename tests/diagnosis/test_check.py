@@ -13,6 +13,7 @@ from tests.support.models import parse, save_apart, weighted
 from zrt.diagnosis import int8, report
 from zrt.diagnosis.check import RELEASES
 from zrt.diagnosis.trials import limits
+from zrt.errors import DTypeError
 
 CPU = "CPUExecutionProvider"
 NEG = parse("(float[2] x) => (float[2] y) { y = Neg(x) }")
@@ -43,6 +44,9 @@ class TestLoads:
         (tmp_path / "w.bin").unlink()
         zrt.Session(path, options).close()
         assert zrt.check(path, options).verdict == report.RUNS
+        options.external_initializer_files = None
+        with pytest.raises(DTypeError, match="external_initializer_files"):
+            zrt.check(path, options)
 
     def test_model_that_runs(self) -> None:
         check = zrt.check(model("(float[2] x) => (float[2] y) { a = Neg(x) b = Neg(a) y = Add(a, b) }"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import posixpath
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from zrt.diagnosis.trials import Limits, Trials, limits
 from zrt.environment.devices import ep_devices
 from zrt.errors import Error, ModelError, ModelNotFoundError, NotImplementedByOrtError, OrtError, UnsupportedError
 from zrt.graph.model_proto import circle_of_functions, package, parse, subgraphs
+from zrt.loading.caller_weights import left, mapping
 from zrt.loading.external_weights import WeightFiles, with_zeros
 from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_source import LARGEST_IN_MEMORY, Model, Source
@@ -139,13 +139,11 @@ def _unreadable(
 ) -> list[Initializer]:
     """The weights outside the model whose files are missing, too short or in a folder that is not trusted."""
     folder = settings.config_entries.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
-    in_memory = set(map(posixpath.normpath, settings.external_initializer_files))
+    given = mapping(settings.initializers, "initializers", "arrays")
+    files_given = mapping(settings.external_initializer_files, "external_initializer_files", "bytes")
     by_location: dict[str, list[Initializer]] = {}
-    for weight in weights:
-        if weight.location is None or weight.name in settings.initializers:
-            continue
-        if posixpath.normpath(weight.location) not in in_memory:
-            by_location.setdefault(weight.location, []).append(weight)
+    for weight in left(weights, given, files_given):
+        by_location.setdefault(weight.location or "", []).append(weight)
     missing: list[Initializer] = []
     with WeightFiles(source, folder, [os.fsencode(each) for each in settings.trusted_folders]) as files:
         for location, group in by_location.items():

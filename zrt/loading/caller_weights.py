@@ -85,7 +85,7 @@ def supplied(
         if trusted:
             folder = settings.config_entries().get(EXTERNAL_DATA_DIR)
             with WeightFiles(source, folder, trusted) as outside:
-                weights |= outside.values(_left(infos, weights, files), source.subject)
+                weights |= outside.values(left(infos.values(), weights, files), source.subject)
         if model is None or not (weights or files):
             yield source, ()
             return
@@ -196,10 +196,10 @@ def names_by_path(files: Iterable[str], infos: Iterable[Initializer]) -> dict[st
     return by_path
 
 
-def _left(infos: Mapping[str, Initializer], weights: Collection[str], files: Collection[str] = ()) -> list[Initializer]:
+def left(infos: Iterable[Initializer], weights: Collection[str], files: Collection[str] = ()) -> list[Initializer]:
     """The external weights that the caller gives neither themselves nor in files in memory."""
     in_memory = {posixpath.normpath(name) for name in files}
-    outside = [info for info in infos.values() if info.location is not None and info.name not in weights]
+    outside = [info for info in infos if info.location is not None and info.name not in weights]
     return [info for info in outside if posixpath.normpath(info.location or "") not in in_memory]
 
 
@@ -216,7 +216,7 @@ def _in_memory(
         return
     subject = "external_initializer_files"
     by_path = names_by_path(files, infos.values())
-    outside = _left(infos, weights)
+    outside = left(infos.values(), weights)
     wanted = {posixpath.normpath(info.location or ""): info.location or "" for info in outside}
     missing = [location for path, location in wanted.items() if path not in by_path]
     if missing:

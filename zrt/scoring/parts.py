@@ -31,6 +31,8 @@ JOINED = "_joined"
 PART_BYTES = 32 << 20
 CHECKPOINT_S = 10.0
 
+NULLS = 1 << 17
+
 # A manifest has the numbers of at most this many bad rows, and the number of all.
 NAMED = 1000
 
@@ -180,14 +182,16 @@ class Parts:
     def flush(self, *, end: bool = False) -> None:
         """Writes what waits as a part.
 
-        Nulls at the start of the data set wait for a row that tells their shapes, up to the size of a part, or until
-        the `end` of the data set.
+        Nulls at the start of the data set wait for a row that tells their shapes, or for the `end` of the data set;
+        not more of them than make a part, or than `NULLS`.
         """
         if not self._waiting:
             return
-        if not end and self._manifest.shapes is None and self._bytes < PART_BYTES and all_null(self._waiting):
-            self._written = time.monotonic()
-            return
+        if not end and self._manifest.shapes is None and all_null(self._waiting):
+            self._waiting = [joined(self._waiting)]
+            if self._bytes < PART_BYTES and len(self._waiting[0].bad) < NULLS:
+                self._written = time.monotonic()
+                return
         result = joined(self._waiting, self._manifest.shapes)
         done = self.done + result.covered
         bad = (self._manifest.bad + [list(row) for row in result.bad])[:NAMED]

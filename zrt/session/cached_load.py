@@ -115,7 +115,7 @@ def load(
         try:
             handle = _from_entry(job, source, options, load_plainly)
         except _DoesNotLoad as found:
-            bad = folder, found.name, str(found)
+            bad = found.name, str(found)
         else:
             if handle is not None:
                 logger.info("%s: loaded from the cache", source.subject)
@@ -130,9 +130,9 @@ def load(
     handle = load_plainly(source, options, external_data_dir)
     if bad is not None:
         # Only now: memory, threads or a budget that are lacking keep the model itself from loading too.
-        where, name, why = bad
+        name, why = bad
         logger.warning("%s: the cache's entry %s is thrown away: %s", source.subject, name, why)
-        cache.discard(where, name)
+        cache.discard(folder, name)
     if job is not None:
         try:
             plain = plain_model(model) if source.path is None else absolute(os.fsdecode(source.path))

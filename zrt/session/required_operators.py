@@ -45,7 +45,7 @@ def required_operators(model: Model, options: SessionOptions, providers: Provide
                 options,
                 graph_optimization_level=level,
                 config_entries={**options.config_entries, **weights},
-                **{**WRITING_NOTHING, "optimized_model_filepath": graph},
+                **(WRITING_NOTHING | {"optimized_model_filepath": graph}),
                 # ORT warns that the highest level is for this CPU.
                 log_severity_level=LogSeverity.ERROR,
             )
