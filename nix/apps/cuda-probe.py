@@ -19,7 +19,7 @@ def runs_on(architecture: str, capability: int) -> bool:
     compiled = int(number)
     if kind == "a":
         return compiled == capability
-    # PTX for all runs on everything later; real code, and that for a family, within its own major version.
+    # Plain PTX runs on everything later; real code, and PTX for a family, within its own major version.
     return compiled <= capability and ((form == "-virtual" and not kind) or compiled // 10 == capability // 10)
 
 

@@ -19,7 +19,6 @@ PROGRAM = "from zrt.bench.child import main; main()"
 # The seconds that a process may take to end after its last answer.
 PATIENCE_S = 60.0
 
-
 # The signals of faults that a process makes itself.
 FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS)
 

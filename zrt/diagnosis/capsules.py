@@ -42,8 +42,8 @@ class Capsules:
     key: int
     """The number of the recorder in this process, in the names of its files."""
     recipe: dict[str, Any]
-    """The arguments of the session as data; of a model from memory, of options that are no data and of providers only
-    the words."""
+    """The arguments of the session as data. Of a model from memory and of options that are no data it has only words,
+    and of providers only their names."""
     feeds: bool
     """Whether the feeds are kept."""
     arena: Allocator

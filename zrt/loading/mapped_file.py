@@ -77,7 +77,7 @@ class MappedFile(Owner):
         if boolean(lock, "lock"):
             code = lib.zrt_memory_lock(handle.pointer)
             if code:
-                # As in `_map`.
+                # As in `_map`: the error must not keep the file open.
                 del handle
                 raise lock_error(code, self.nbytes)
         self._handle = handle

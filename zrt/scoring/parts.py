@@ -31,6 +31,7 @@ JOINED = "_joined"
 PART_BYTES = 32 << 20
 CHECKPOINT_S = 10.0
 
+# The most nulls that wait for a row that tells their shapes.
 NULLS = 1 << 17
 
 # A manifest has the numbers of at most this many bad rows, and the number of all.

@@ -167,7 +167,7 @@ def gather(
     progress: Callable[[int], None] = lambda rows: None,
     kept: Mapping[str, Any] | None = None,
 ) -> None:
-    """Adds results to `parts`, and flushes it, also where an error ends them; then nulls at their start may be lost.
+    """Adds results to `parts`, and flushes it, also where an error ends them; nulls that still wait are lost then.
 
     `kept` has the columns of the results without rows: those of a data set of which no row has results.
     """
