@@ -362,7 +362,7 @@ def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed, saved):
         assert spec.providers == [("TensorrtExecutionProvider", {})]
 
 
-def test_file_whose_path_has_an_equals_sign(tmp_path, monkeypatch):
+def test_file_whose_path_has_an_equals_sign(installed, tmp_path, monkeypatch):
     folder = tmp_path / "run=3"
     folder.mkdir()
     path = shutil.copy(shipped("digits.onnx"), folder / "best.onnx")

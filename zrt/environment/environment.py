@@ -85,7 +85,7 @@ class Environment:
     """The limit of each session's arena in bytes; None without a limit."""
     pointer: Any
     pools: Handle | None
-    _asked: str
+    _asked: tuple[object, ...]
     _settings: tuple[object, ...]
     _severity: LogSeverity
 
@@ -115,14 +115,13 @@ class Environment:
             wanted.threading = replace(threading)
         pairs = entries({} if config_entries is None else config_entries, "config_entries")
         wanted.config_entries = {key.decode(): entry.decode() for key, entry in pairs}
-        wanted._asked = repr((cpus, memory, memory_limit))
+        wanted.cpus = (cpu_budget.by_variable() if cpus is None else cpu_budget.size_of(cpus)) or None
+        wanted.memory = _or_variable(memory, "memory", memory_bounds)
+        wanted.memory_limit = _or_variable(memory_limit, "memory_limit", byte_count)
+        wanted._asked = cpus, memory, memory_limit
         if _current is not None and _current._asked == wanted._asked:
             # The variables and the CPUs of the process may be others by now.
             wanted.cpus, wanted.memory, wanted.memory_limit = _current.cpus, _current.memory, _current.memory_limit
-        else:
-            wanted.cpus = (cpu_budget.by_variable() if cpus is None else cpu_budget.size_of(cpus)) or None
-            wanted.memory = _or_variable(memory, "memory", memory_bounds)
-            wanted.memory_limit = _or_variable(memory_limit, "memory_limit", byte_count)
         wanted._settings = (wanted.log_id, wanted._severity, *wanted._others().values())
         # Loaded before the lock is taken: a signal handler or a forked child may make the environment meanwhile.
         load_api()

@@ -59,12 +59,11 @@ def same_and_other_settings():
 def variables_that_change_later():
     os.environ |= {"ZRT_CPUS": "2", "ZRT_MEMORY_LIMIT": "1GiB"}
     first = zrt.Environment()
-    for later in ({"ZRT_CPUS": "3", "ZRT_MEMORY_LIMIT": "2GiB"}, {"ZRT_CPUS": "many", "ZRT_MEMORY_LIMIT": "lots"}):
-        os.environ |= later
-        assert zrt.Environment() is first
+    os.environ |= {"ZRT_CPUS": "3", "ZRT_MEMORY_LIMIT": "2GiB"}
+    assert zrt.Environment() is first
     assert (first.cpus, first.memory_limit) == (2, 1 << 30)
     with pytest.raises(ArgumentError, match=r"cpus=5.* cannot be a second one"):
-        zrt.Environment(cpus=5, memory_limit="1GiB")
+        zrt.Environment(cpus=5)
 
 
 def log_of_a_run(severity):
