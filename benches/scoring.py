@@ -127,7 +127,7 @@ def by_ray(model: bytes, path: Path, threads: int) -> Callable[[], None]:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             parts = Parts(Path(folder, f"results.{kind}"), kind, {})
             actors = Actors(spec, 1, threads)
-            scored = results(source, path, kind, {"x": ["x"]}, 0, actors=actors, batch=BATCH)
+            scored = results(source, path, kind, {"x": ["x"]}, 0, actors=actors, scorer=scorer)
             gather(scored, scorer, parts)
             parts.finish()
 
