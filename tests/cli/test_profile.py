@@ -52,6 +52,15 @@ def test_calls_of_the_allocator_are_counted_where_asked(zrt_json, zrt):
     assert f"{counted:,.0f} in each run of a lane" in zrt("profile", "--runs", 1, "--threads", 1, "--mallocs")
 
 
+def test_initializer_that_is_fed_does_not_go_with_mallocs(zrt_json, complaint, build, tmp_path):
+    model = tmp_path / "model.onnx"
+    proto = build("(float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
+    model.write_bytes(proto.SerializeToString())
+    fed = ("profile", model, "--runs", 1, "--input", "w=5")
+    assert set(zrt_json(*fed)["inputs"]) == {"x", "w"}
+    assert "'w'" in complaint(*fed, "--mallocs", status=2)
+
+
 def test_options_file_with_profiling_is_refused(complaint, tmp_path):
     file = tmp_path / "options.json"
     file.write_text(json.dumps({"session": {"profile_file_prefix": str(tmp_path / "whole")}}))
