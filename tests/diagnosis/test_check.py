@@ -371,6 +371,24 @@ class TestWarnings:
         check = zrt.check(model(text), zrt.SessionOptions(config_entries=entries))
         assert [problem.subject for problem in check.problems] == ["weights of int8"] * warned
 
+    def test_int8_weights_of_subgraphs_and_constants(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(int8, "processor_flags", lambda: {"avx2"})
+        monkeypatch.setattr("platform.machine", lambda: "x86_64")
+        check = zrt.check(
+            model(
+                """(uint8[2, 2] x, bool c) => (int32[2, 2] y) <int8[2, 2] w = {1, 2, 3, 4}> {
+                    v = Constant <value = int8[2, 2] {1, 2, 3, 4}> ()
+                    y = If (c) <
+                        then_branch = t () => (int32[2, 2] a) { [outer] a = MatMulInteger(x, w) },
+                        else_branch = e () => (int32[2, 2] b) { [constant] b = MatMulInteger(x, v) }
+                    >
+                }"""
+            )
+        )
+        assert [(problem.subject, problem.nodes) for problem in check.problems] == [
+            ("weights of int8", ("outer", "constant"))
+        ]
+
 
 def test_problems_of_one_kind_are_one_and_errors_come_first() -> None:
     findings = report.Findings("a", "model 'a'", "1.0")

@@ -27,7 +27,7 @@ def check(proto: Any, settings: SessionOptions, found: Findings) -> None:
     flags = processor_flags()
     if not flags or flags & {"avx512_vnni", "avx_vnni"}:
         return
-    nodes = tuple(_multiplied(proto.graph))
+    nodes = tuple(_multiplied(proto.graph, frozenset()))
     if nodes:
         found.add(
             WARNING,
@@ -43,13 +43,15 @@ def processor_flags() -> set[str]:
     return set(next((line for line in processor() if line.startswith("flags")), "").split())
 
 
-def _multiplied(graph: Any) -> Iterator[str]:
-    """The nodes that take int8 weights."""
+def _multiplied(graph: Any, outer: frozenset[str]) -> Iterator[str]:
+    """The nodes that take int8 weights: those of the graph, or `outer`, those of the graphs around it."""
     int8 = package().TensorProto.INT8
-    weights = {tensor.name for tensor in graph.initializer if tensor.data_type == int8}
+    weights = outer | {tensor.name for tensor in graph.initializer if tensor.data_type == int8}
+    constants = [node for node in graph.node if node.op_type == "Constant"]
+    weights |= {node.output[0] for node in constants for each in node.attribute if each.t.data_type == int8}
     for node in graph.node:
         place = _WEIGHTS.get(node.op_type)
         if place is not None and len(node.input) > place and node.input[place] in weights:
             yield node.name or node.output[0]
         for inner in subgraphs(node):
-            yield from _multiplied(inner)
+            yield from _multiplied(inner, weights)
