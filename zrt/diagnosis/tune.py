@@ -28,6 +28,7 @@ from zrt.session.spec import SessionSpec
 CLEARLY, NEARLY_ALL = 0.97, 0.9
 # Parts of the feeds: one to choose with, one to confirm, and one for the comparison with the given options.
 PARTS = 3
+TOO_SHORT = "the time was too short to measure a setting"
 
 Verdict: TypeAlias = Literal[
     "given", "chosen", "no difference", "not clear", "worse", "not confirmed", "results differ", "failed", "not tried"
@@ -88,8 +89,11 @@ class Tuning:
             settings = [trial.value for trial in self.trials if trial.verdict == verdict]
             lines += [f"{verdict}: {', '.join(settings)}"] if settings else []
         won = [trial.value for trial in self.trials if trial.verdict == "chosen"]
-        if all(trial.verdict in ("given", "not tried") for trial in self.trials):
-            return [*lines, "the time was too short to measure a setting: the given options stay as they are"]
+        unmeasured = next((trial.reason for trial in self.trials if trial.verdict == "given"), "")
+        if not unmeasured and all(trial.verdict in ("given", "not tried") for trial in self.trials):
+            unmeasured = TOO_SHORT
+        if unmeasured:
+            return [*lines, f"{unmeasured}: the given options stay as they are"]
         if not won:
             return [*lines, "no setting is clearly better than the given options: they stay as they are"]
         what = "memory" if self.goal == "memory" else "time"
@@ -197,7 +201,9 @@ def search(
     try:
         # It says how far equal sessions are apart, and how long a comparison takes.
         trials[0] = _with(trials[0], compare(spec, spec, 0), "given")
-    except (OutOfTimeError, DiffersError) as error:
+    except OutOfTimeError:
+        trials[0] = replace(trials[0], reason=TOO_SHORT)
+    except DiffersError as error:
         trials[0] = replace(trials[0], reason=str(error))
     for index, setting in enumerate(settings):
         progress(setting.how, index, len(settings))
