@@ -131,6 +131,10 @@ def test_stream_of_another_device_is_refused(stream, there, monkeypatch):
     with pytest.raises(ArgumentError, match="the copy is between other devices"):
         zrt.copy(X, there, stream)
     assert counts(stream) == [0, 0]
+    back = np.zeros(3, np.float32)
+    with pytest.raises(ArgumentError, match="the copy is between other devices"):
+        zrt.copy_all([(X, back), (X, there)], stream)
+    assert not back.any()
 
 
 @pytest.mark.gpu

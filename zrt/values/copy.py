@@ -29,6 +29,8 @@ from zrt.values.value import Value, as_value, no_memory
 Copyable: TypeAlias = "np.ndarray[Any, Any] | Value | Buffer"
 # A stream and its handle, which keeps it open during a call.
 Queue: TypeAlias = "tuple[SyncStream, Handle] | None"
+# Pairs that one call copies, by where they come from and go to.
+Routes: TypeAlias = "dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]]"
 
 _CUDA = "zrt.cuda"
 
@@ -55,10 +57,11 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
     require_type(stream, SyncStream | None, "stream", "a SyncStream")
     queue = None if stream is None else (stream, stream._open())
     checked = [_check(pair, index) for index, pair in enumerate(pairs)]
+    routes = _routes([(s, d) for s, d in checked if isinstance(s, Value) and isinstance(d, Value)], stream)
     for source, destination in checked:
         if isinstance(source, np.ndarray) and isinstance(destination, np.ndarray):
             np.copyto(destination, source, casting="equiv")
-    _copy_devices([(s, d) for s, d in checked if isinstance(s, Value) and isinstance(d, Value)], queue)
+    _copy_devices(routes, queue)
 
 
 def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | tuple[Value, Value]:
@@ -113,11 +116,19 @@ def _array(side: Copyable) -> np.ndarray[Any, Any]:
     return side.numpy() if isinstance(side, Value) else np.asarray(side)
 
 
-def _copy_devices(pairs: list[tuple[Value, Value]], queue: Queue) -> None:
-    """Copies pairs on devices. One call of ``CopyTensors`` takes the pairs of one origin and one target."""
-    routes: dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]] = {}
+def _routes(pairs: list[tuple[Value, Value]], stream: SyncStream | None) -> Routes:
+    """Pairs on devices, by their origin and target; `ArgumentError` where the stream is that of neither."""
+    routes: Routes = {}
     for source, destination in pairs:
         routes.setdefault((source.memory, destination.memory), []).append((source, destination))
+    for (source, destination), *_ in routes.values():
+        if stream is not None and not any(stream._reaches(side._open()) for side in (source, destination)):
+            raise ArgumentError(f"stream: it belongs to {stream.device}, and the copy is between other devices")
+    return routes
+
+
+def _copy_devices(routes: Routes, queue: Queue) -> None:
+    """Copies the pairs of each route by one call of ``CopyTensors``."""
     for (origin, target), group in routes.items():
         try:
             _copy_route(group, queue)
@@ -134,8 +145,6 @@ def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
     sources = [source._open() for source, _ in group]
     destinations = [destination._open() for _, destination in group]
     if queue is not None:
-        if not (queue[0]._reaches(sources[0]) or queue[0]._reaches(destinations[0])):
-            raise ArgumentError(f"stream: it belongs to {queue[0].device}, and the copy is between other devices")
         # Keep them before the call: ORT may read and write them after it returns.
         queue[0]._keep([*sources, *destinations])
     status.check(
