@@ -344,6 +344,13 @@ def test_dlpack_shares_memory_both_ways(ort) -> None:
     assert ort.OrtValue.from_dlpack(array.__dlpack__()).shape() == [4]
 
 
+def test_dlpack_exports_read_only_memory_to_libraries_that_know_it(ort) -> None:
+    for array in (np.arange(4, dtype=np.float32), np.array([True, False])):
+        array.flags.writeable = False
+        taken = np.from_dlpack(ort.OrtValue.ortvalue_from_numpy(array))
+        assert (taken.ctypes.data, taken.flags.writeable) == (array.ctypes.data, False)
+
+
 def test_dlpack_exports_bool_as_uint8_before_132(ort, state) -> None:
     value = ort.OrtValue.ortvalue_from_numpy(np.array([True, False]))
     assert np.from_dlpack(value).dtype == (np.uint8 if minor() < 32 else np.bool_)

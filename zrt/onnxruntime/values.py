@@ -398,16 +398,17 @@ class OrtValue(NotPickled):
 
     def to_dlpack(self) -> Any:
         """A DLPack capsule over the tensor's memory, which the capsule keeps alive; before 1.32 bool becomes uint8."""
+        return self.__dlpack__()
+
+    def __dlpack__(self, *, stream: Any = None, **keywords: Any) -> Any:
+        # Read-only memory needs `max_version`, by which a library says that it knows read-only tensors.
         array = self._as_array()
         if array is not None:
-            return (array.view(np.uint8) if array.dtype == bool and minor() < 32 else array).__dlpack__()
+            return (array.view(np.uint8) if array.dtype == bool and minor() < 32 else array).__dlpack__(**keywords)
         value = self._tensor()
         if value.element_type in _NO_DLPACK:
             raise RuntimeError(f"a value of the type {type_name(value)} is not exported by DLPack")
-        return value.__dlpack__()
-
-    def __dlpack__(self, *, stream: Any = None) -> Any:
-        return self.to_dlpack()
+        return value.__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         value = self._tensor()
