@@ -299,6 +299,31 @@ class TestOptions:
         for name in ("saved.onnx", "compiled.onnx"):
             np.testing.assert_array_equal(weights(zrt.Session(tmp_path / name)), WEIGHTS)
 
+    def test_fingerprints(self, linked, store, tmp_path):
+        """Also those that optimized models and capsules carry."""
+        with pytest.raises(ModelError, match=r"initializer 'w': file 'w' leads to .*trusted_folders"):
+            zrt.fingerprint(linked)
+        print_of_linked = zrt.fingerprint(linked, trusted_folders=[store])
+        assert print_of_linked == zrt.fingerprint(onnx.load(linked, load_external_data=False), external_data_dir=store)
+        options = zrt.SessionOptions(trusted_folders=[store], **QUIET)
+        zrt.save_optimized(linked, tmp_path / "saved.onnx", options)
+        zrt.compile(linked, tmp_path / "compiled.onnx", options=options)
+        for name in ("saved.onnx", "compiled.onnx"):
+            origin = json.loads(zrt.Session(tmp_path / name).metadata.custom_metadata_map["zrt.origin"])
+            assert (origin["graph"], origin["weights"]) == (print_of_linked.graph, print_of_linked.weights)
+        session = zrt.Session(linked, options)
+        with session.record(capsules=tmp_path / "capsules", slower_than=1e-9):
+            session.run({"x": X})
+        [capsule] = (tmp_path / "capsules").iterdir()
+        # A replay trusts no folder, since the capsule may be somebody else's. A copy of the weights is of the model.
+        assert "outside the model's folder" in (zrt.replay(capsule).error_now or "")
+        (linked.parent / "w").unlink()
+        for weights, changed in ((WEIGHTS, False), (WEIGHTS + 1, True)):
+            (linked.parent / "w").write_bytes(weights.tobytes())
+            found = zrt.replay(capsule)
+            assert found.error_now is None
+            assert any("fingerprint" in each for each in found.differences) is changed
+
     def test_folders_are_checked_without_external_weights_too(self, build, tmp_path):
         model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
         load(model, tmp_path)

@@ -81,7 +81,9 @@ class Capsules:
         path = self.recipe["model"]
         if self._fingerprint is None and path is not None:
             with suppress(Error):
-                self._fingerprint = fingerprint(path, external_data_dir=self.recipe.get("external_data_dir"))
+                trusted = self.recipe.get("options", {}).get("trusted_folders", ())
+                folder = self.recipe.get("external_data_dir")
+                self._fingerprint = fingerprint(path, external_data_dir=folder, trusted_folders=trusted)
         arena = self.arena.stats().total_allocated_bytes
         about = {
             "run": asdict(run),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from zrt._common.arguments import path_bytes
+from zrt._common.arguments import path_bytes, paths
 from zrt._common.onnx_fields import Attribute, Function, Graph, Node, SparseTensorFields, Tensor
 from zrt._common.onnx_fields import Model as ModelFields
 from zrt._common.onnx_fields import ValueInfo as ValueFields
@@ -81,24 +81,30 @@ class Fingerprint:
 
 
 @public
-def fingerprint(model: Model, *, external_data_dir: str | os.PathLike[str] | None = None) -> Fingerprint:
+def fingerprint(
+    model: Model,
+    *,
+    external_data_dir: str | os.PathLike[str] | None = None,
+    trusted_folders: Sequence[str | os.PathLike[str]] = (),
+) -> Fingerprint:
     """The `Fingerprint` of a model: equal for models that compute the same from the same weights.
 
     It is that of the content, not of the files: their names, weights inside or outside of the model, producers,
     documentation, metadata, the names of nodes, and the types of intermediate values do not change it. Weights of the
-    same numbers in another encoding may change it. All weights are read.
+    same numbers in another encoding may change it. All weights are read; those outside the model from its folder or
+    `external_data_dir`, and from `trusted_folders` where a path leads there.
 
     Raises `ModelError` for a model or a file of weights that cannot be read, and `UnsupportedError` for a model in ONNX
     Runtime's own format.
     """
     folder = None if external_data_dir is None else path_bytes(external_data_dir, "external_data_dir")
     with Source(model) as source:
-        return of_source(source, folder)
+        return of_source(source, folder, paths(trusted_folders, "trusted_folders"))
 
 
-def of_source(source: Source, folder: bytes | None = None) -> Fingerprint:
-    """The fingerprint of a model whose outside weights are in `folder`, by default its own."""
-    with opened(source) as file, WeightFiles(source, folder, ()) as outside:
+def of_source(source: Source, folder: bytes | None, trusted: Sequence[bytes]) -> Fingerprint:
+    """The fingerprint of a model whose outside weights are in `folder`, by default its own, or in `trusted` ones."""
+    with opened(source) as file, WeightFiles(source, folder, trusted) as outside:
         reader = _Reader(file, outside)
         reader.read(file.model, "model", 0)
         return Fingerprint(reader.graph.hexdigest(), reader.weights.hexdigest())

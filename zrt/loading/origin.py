@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from zrt._common.arguments import choose, path_bytes, shown
+from zrt._common.arguments import choose, path_bytes, paths, shown
 from zrt._common.onnx_fields import Model
 from zrt._native.library import library
 from zrt.errors import ArgumentError, Error
@@ -19,6 +19,7 @@ from zrt.loading.fingerprint import fingerprint, of_source
 from zrt.loading.initializers import pairs
 from zrt.loading.load import ORIGIN
 from zrt.loading.model_source import Source
+from zrt.loading.session_options import SessionOptions
 from zrt.types import GraphOptimizationLevel
 from zrt.version import __version__
 
@@ -27,7 +28,7 @@ def written(
     source: Source,
     target: str | None,
     level: GraphOptimizationLevel | int | str,
-    entries: Mapping[str, str],
+    options: SessionOptions,
     providers: Sequence[str],
     folder: str | os.PathLike[str] | None = None,
 ) -> bytes:
@@ -39,7 +40,8 @@ def written(
     chosen = choose(GraphOptimizationLevel, level, "graph_optimization_level")
     origin: dict[str, Any] = {}
     try:
-        found = of_source(source, None if folder is None else path_bytes(folder, "external_data_dir"))
+        place = None if folder is None else path_bytes(folder, "external_data_dir")
+        found = of_source(source, place, paths(options.trusted_folders, "trusted_folders"))
         origin |= {"graph": found.graph, "weights": found.weights}
     except Error as error:
         # ONNX Runtime's own format has no fingerprint, and the caller may have given the weights in memory.
@@ -53,7 +55,7 @@ def written(
         "zrt": __version__,
         "onnxruntime": library().version,
         "level": chosen.name,
-        "config_entries": dict(entries),
+        "config_entries": dict(options.config_entries),
         "providers": list(providers),
     }
     if chosen > GraphOptimizationLevel.ENABLE_EXTENDED:

@@ -130,8 +130,8 @@ def compile(
         chosen = parse(providers)
         settings = prepare_options(options, chosen, external_data_dir)
         target = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
-        entries = {} if options is None else options.config_entries
-        work.origin = origin.written(source, target, level, entries, chosen.asked(), external_data_dir)
+        made_with = SessionOptions() if options is None else options
+        work.origin = origin.written(source, target, level, made_with, chosen.asked(), external_data_dir)
         with _writing(output, beside, error_if_output_file_exists, work, source, settings), chosen.loading(settings):
             load_model(source, settings, options, work.run)
     return work.result

@@ -99,7 +99,7 @@ def save_optimized(
         Session(model, writing, providers, external_data_dir=external_data_dir).close()
         with model_source.Source(model) as source:
             level, asked = chosen.graph_optimization_level, parse(providers).asked()
-            made = origin.written(source, target, level, chosen.config_entries, asked, external_data_dir)
+            made = origin.written(source, target, level, chosen, asked, external_data_dir)
         if moves:
             _require_weights(optimized)
         origin.append(optimized, made, f"path: {target!r}")

@@ -240,6 +240,8 @@ TAKES = [
      lambda w, bad: zrt.save_lora_adapter(bad, {})),
     ("list_initializers", "model", UNREADABLE, lambda w, bad: zrt.list_initializers(bad)),
     ("fingerprint", "model", [*UNREADABLE, *OUTSIDE], lambda w, bad: zrt.fingerprint(bad)),
+    ("fingerprint", "trusted_folders", TRUSTED,
+     lambda w, bad: zrt.fingerprint(w.outside(16384), trusted_folders=bad)),
     ("read_weights", "model", [*UNREADABLE, *OUTSIDE], lambda w, bad: zrt.read_weights(bad)),
     ("save_optimized", "model", MODEL, saving),
     ("save_optimized", "options", [each for each in SESSION_OPTIONS if "optimized_model_filepath" not in each.words],
