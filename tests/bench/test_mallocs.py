@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,15 @@ def test_errors_of_the_other_process_are_raised_here() -> None:
         mallocs.in_a_run(texts, UserInputs())
     with pytest.raises(zrt.Error, match="nowhere"):
         mallocs.in_a_run(zrt.SessionSpec("nowhere.onnx"), UserInputs())
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["with space", "with:colon"])
+def test_folder_that_the_loader_cannot_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
+    with pytest.raises(UnsupportedError, match="TMPDIR"):
+        mallocs.in_a_run(zrt.SessionSpec(models.add(), ONE_THREAD), UserInputs())
 
 
 def test_without_a_compiler_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -41,7 +41,14 @@ def build(folder: str) -> str:
 
 def count(run: Callable[[], object]) -> float:
     """How often a run calls the allocator, in a process with the library; the mean of some runs."""
-    calls = ctypes.CDLL(None).allocator_calls
+    try:
+        calls = ctypes.CDLL(None).allocator_calls
+    except AttributeError:
+        # The system's loader says so on standard error, and goes on.
+        raise UnsupportedError(
+            "the library that counts calls of malloc was not loaded: the path of the folder for temporary files "
+            "(TMPDIR) may have no space and no colon, and its files must be executable"
+        ) from None
     calls.restype = ctypes.c_ulong
     for _ in range(WARMUP):
         run()
