@@ -15,7 +15,8 @@ UNKNOWN_SIZE: Final = 64 << 20
 def last_level_size() -> int:
     """The bytes of the largest cache that the system reports; 64 MiB if it reports none."""
     try:
-        return max(int(file.read_text().strip().removesuffix("K")) for file in CACHES.glob("index*/size")) << 10
+        sizes = [int(file.read_text().strip().removesuffix("K")) << 10 for file in CACHES.glob("index*/size")]
+        return max(sizes) or UNKNOWN_SIZE
     except (OSError, ValueError):
         return UNKNOWN_SIZE
 
