@@ -143,8 +143,20 @@ def test_cut_provider_is_named(machine):
 
 def test_odd_entries_of_the_search_path_are_skipped(monkeypatch, tmp_path):
     (tmp_path / "nvidia" / "cudnn").mkdir(parents=True)
-    monkeypatch.setattr(sys, "path", [None, b"/", 5, str(tmp_path)])
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "nvidia").touch()
+    monkeypatch.setattr(sys, "path", [None, b"/", 5, str(tmp_path / "other"), str(tmp_path)])
     assert [*cuda_parts.nvidia_folders()] == [str(tmp_path / "nvidia" / "cudnn" / "lib")]
+
+
+def test_folder_that_may_not_be_listed_is_skipped(monkeypatch, tmp_path):
+    def refused(path: str) -> list[str]:
+        raise PermissionError(13, "Permission denied", path)
+
+    (tmp_path / "nvidia").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(os, "listdir", refused)
+    assert [*cuda_parts.nvidia_folders()] == []
 
 
 def test_parts_that_the_provider_opens_later_are_made_ready_and_may_be_missing(machine):

@@ -175,7 +175,8 @@ def nvidia_folders() -> Iterator[str]:
     """The folders of libraries in NVIDIA's Python packages."""
     for folder in installation.search_path():
         packages = os.path.join(folder, "nvidia")
-        if os.path.isdir(packages):
+        # It is not there, or not for this user.
+        with suppress(OSError):
             for name in sorted(os.listdir(packages)):
                 yield os.path.join(packages, name, "lib")
         tensorrt = os.path.join(folder, "tensorrt_libs")
