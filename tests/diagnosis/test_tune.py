@@ -340,6 +340,15 @@ class TestPairs:
         # ONNX Runtime logs failed runs.
         assert capfd.readouterr().err == ""
 
+    def test_sizes_without_memory_are_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def resize(array: np.ndarray[Any, Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
+            if shape[0] > 8:
+                raise MemoryError
+            return np.zeros(shape, array.dtype)
+
+        monkeypatch.setattr(np, "resize", resize)
+        assert list(Pairs([[fed()]] * 3, "latency", 0.0, FAR).time_per_row(SPEC)) == [1, 2, 4, 8]
+
 
 @pytest.mark.usefixtures("quick")
 class TestTune:

@@ -164,8 +164,8 @@ class Pairs:
                 left -= 2 * harness.FEWEST_ROUNDS * max(harness.BATCH_NS, size * run_ns)
                 if left < 0:
                     break
-                feeds = {**first, **{name: np.resize(first[name], (size, *first[name].shape[1:])) for name in rows}}
-                with suppress(Error):
+                with suppress(Error, MemoryError):
+                    feeds = {**first, **{name: np.resize(first[name], (size, *first[name].shape[1:])) for name in rows}}
                     session.run(feeds)
                     contenders.append(python_contender(str(size), "", session.run, feeds))
             if len(contenders) < 2:
