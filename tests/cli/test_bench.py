@@ -7,6 +7,7 @@ import pytest
 
 from tests.support import models
 from zrt._common.installation import install_line
+from zrt.bench import study
 
 OURS = ["c_loop", "lane", "prepared_run", "session_run"]
 THEIRS = ["ort_run", "ort_run_with_iobinding"]
@@ -120,6 +121,19 @@ class TestPlot:
         # Each text is a comment beside its glyphs.
         for text in ("(the baseline)", "shorter is faster", "2 times one lane", "runs a second", "m$x^$.onnx: "):
             assert text in picture.read_text("utf-8")
+
+    def test_plot_that_cannot_be_written_takes_no_figures_away(self, zrt_json, saved, monkeypatch, tmp_path):
+        folder = tmp_path / "plots"
+        folder.mkdir()
+
+        def measure(*arguments: object) -> object:
+            folder.rmdir()
+            return measured(*arguments)
+
+        measured = study.measure
+        monkeypatch.setattr(study, "measure", measure)
+        arguments = ("--runs", 5, "--plot", folder / "figures.svg")
+        assert zrt_json("bench", saved(models.add()), *arguments, status=1)["contenders"]["lane"]
 
     @pytest.mark.skipif(sys.platform != "linux", reason="macOS takes no such name")
     def test_plot_of_a_model_whose_name_is_no_text(self, zrt, saved, tmp_path):

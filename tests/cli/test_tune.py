@@ -90,6 +90,19 @@ def test_output_replaces_no_file_by_mistake(complaint, zrt, asked, model, tmp_pa
     assert json.loads(given.read_text())["session"]["intra_op_num_threads"] == 1
 
 
+def test_output_that_cannot_be_written_takes_no_result_away(monkeypatch, zrt, zrt_json, model, tmp_path):
+    folder = tmp_path / "folder"
+
+    def tuned(spec: package.SessionSpec, *_: Any) -> Tuning:
+        folder.rmdir()
+        return Tuning("latency", package.Options(session=spec.options), TRIALS, 0.81)
+
+    monkeypatch.setattr(tune, "tuned", tuned)
+    for run, ratio in ((zrt_json, lambda found: found["ratio"]), (zrt, lambda out: float(out.split()[-8]))):
+        folder.mkdir()
+        assert ratio(run("tune", model, "--output", folder / "tuned.json", status=1)) == 0.81
+
+
 def test_interrupt_writes_nothing(monkeypatch, zrt, model):
     def interrupted(*_: Any) -> Tuning:
         raise KeyboardInterrupt

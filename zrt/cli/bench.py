@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from zrt.bench import study
@@ -45,12 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with common.progress() as progress:
         report = study.measure(wanted, progress)
-    if drawn:
-        # matplotlib is an extra, and its import takes longer than a short measurement.
-        from zrt.cli import bench_plot
+    written: Sequence[Path] = ()
+    try:
+        if drawn:
+            # matplotlib is an extra, and its import takes longer than a short measurement.
+            from zrt.cli import bench_plot
 
-        bench_plot.draw(report, where(report), drawn)
-    common.print_result(page, report.to_dict(), _show, report, drawn)
+            bench_plot.draw(report, where(report), drawn)
+        written = drawn
+    finally:
+        # The measurement took long, and a file that cannot be written does not take it away.
+        common.print_result(page, report.to_dict(), _show, report, written)
     return 0
 
 
@@ -61,7 +67,7 @@ def _policy(text: str) -> BufferPolicy:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _show(page: common.Page, report: Report, drawn: list[Path]) -> None:
+def _show(page: common.Page, report: Report, drawn: Sequence[Path]) -> None:
     """The report for people: header, medians, percentiles, set-up."""
     unit = Unit.fitting(report.rows[0].series.median)
     styles = ["bold" if row.key == "lane" else "" for row in report.rows]

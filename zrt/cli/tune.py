@@ -52,17 +52,21 @@ def run(arguments: argparse.Namespace) -> int:
             installation.require("tomli_w", "toml", "writing TOML")
     providers = common.requested_providers(arguments.provider, settings)
     spec = SessionSpec(model, settings.session, providers)
-    with common.terminable():
-        feeds = made_up(spec, inputs.user_inputs(arguments))
-        with common.progress(quiet=page is None) as progress:
-            found = tuned(spec, feeds, arguments.goal, arguments.seconds, progress)
+    feeds = made_up(spec, inputs.user_inputs(arguments))
+    with common.progress(quiet=page is None) as progress:
+        found = tuned(spec, feeds, arguments.goal, arguments.seconds, progress)
+    written = None
+    try:
         if output is not None:
             # A file of options says more than a recipe.
-            written = replace(found.options, run=settings.run, providers=providers)
-            text = written.to_json() if output.suffix.lower() == ".json" else written.to_toml()
+            best = replace(found.options, run=settings.run, providers=providers)
+            text = best.to_json() if output.suffix.lower() == ".json" else best.to_toml()
             with replacing(str(output), subject="--output", inputs=read) as (path,):
                 Path(path).write_text(text, "utf-8")
-    common.print_result(page, found.to_dict(), _show, found, output)
+            written = output
+    finally:
+        # The measurement took long, and a file that cannot be written does not take it away.
+        common.print_result(page, found.to_dict(), _show, found, written)
     return 0
 
 
