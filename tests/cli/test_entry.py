@@ -1,5 +1,6 @@
 """Usage, exit statuses and output streams, which all commands share."""
 
+import json
 import os
 import pty
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
@@ -229,6 +231,28 @@ class TestProcess:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
         assert (process.returncode, err) == (130, "")
+
+    @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+    def test_signals_end_it_without_leaving_files(self, tmp_path, number, status):
+        process = start("profile", "--runs", 10**6, env={**processes.environment(), "TMPDIR": str(tmp_path)})
+        while not any(tmp_path.glob("zrt-profile-*/*")) and process.poll() is None:
+            time.sleep(0.01)
+        # The trace of a run is gone when the next one begins.
+        for _ in range(20):
+            assert len(list(tmp_path.glob("zrt-profile-*/*"))) <= 2
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.communicate(timeout=60) == ("", "")
+        assert (process.returncode, list(tmp_path.iterdir())) == (status, [])
+
+    def test_hangup_is_ignored_after_nohup(self, tmp_path):
+        heed_not = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+        process = start("profile", "--runs", 200, "--json", preexec_fn=heed_not)
+        for _ in range(20):
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.05)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err, json.loads(out)["runs"]) == (0, "", 200)
 
     @pytest.mark.parametrize("module", ["entry", "info"])
     def test_ctrl_c_while_its_modules_are_imported_ends_it_quietly(self, module, monkeypatch, capfd):

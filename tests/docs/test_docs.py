@@ -297,15 +297,6 @@ class TestTables:
         assert f"{names} take `--options FILE`" in (DOCS / "cli.md").read_text("utf-8")
         assert f"`zrt {names[1:]} take such a file" in (DOCS / "options.md").read_text("utf-8").replace("\n", " ")
 
-    def test_commands_that_sigterm_ends_in_order(self) -> None:
-        ending = [
-            f"`zrt {command}`"
-            for command in COMMANDS
-            if "common.terminable()" in (Path(zrt.__file__).parent / "cli" / f"{command}.py").read_text("utf-8")
-        ]
-        names = f"{', '.join(ending[:-1])} or {ending[-1]}"
-        assert f"\n| 143 | {names} ended by SIGTERM" in (DOCS / "cli.md").read_text("utf-8")
-
     @pytest.mark.parametrize("command", COMMANDS)
     def test_options_of_the_command(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:
         _, _, section = (DOCS / "cli.md").read_text("utf-8").partition(f"\n## zrt {command}\n")

@@ -49,25 +49,28 @@ class CommandError(Exception):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came to a command that then ends as after Ctrl-C; exit status 143."""
+    """A signal came by which a command ends as by Ctrl-C; its argument is the exit status."""
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does."""
+    """SIGTERM and SIGHUP end the command as Ctrl-C does, but where they are ignored, as after ``nohup``."""
 
     def end(number: int, _: FrameType | None) -> None:
-        raise Terminated
+        raise Terminated(128 + number)
 
-    if threading.current_thread() is not threading.main_thread():
-        # Python delivers signals to the main thread only.
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
+    # Python delivers signals to the main thread only.
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP) if main}
+    # A handler that is not Python's, for which it has None, could not be set again.
+    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     try:
+        for number in before:
+            signal.signal(number, end)
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def open_page() -> Page:

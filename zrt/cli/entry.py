@@ -1,8 +1,8 @@
 """The command line: its parser and its exit status.
 
 The status is 0; 1 after a failure; 2 after wrong use (an unknown option, provider or input, a shape or a feed that does
-not fit the model); 130 after Ctrl-C; 143 after SIGTERM, where a command ends as after Ctrl-C; 141 if the reader of the
-output has closed it.
+not fit the model); 130 after Ctrl-C; 129 and 143 after SIGHUP and SIGTERM, by which a command ends as by Ctrl-C; 141
+if the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import importlib
 import io
 import sys
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 
 from zrt._common.files import NO_ROOM
 from zrt.bench.synthetic import InputError
-from zrt.cli.common import FAILED, CommandError, Terminated, complain, let_go
+from zrt.cli.common import FAILED, CommandError, Terminated, complain, let_go, terminable
 from zrt.cli.options import JSON, UsageError, add_options
 from zrt.errors import Error
 from zrt.version import __version__
 
 USED_WRONGLY = 2
-TERMINATED = 143
 NOBODY_READS = 141
 
 # The commands and their help, whole sentences. The module of a command's name in this folder carries it out.
@@ -73,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # None if the process was started without standard output.
         if sys.stdout is not None:
             sys.stdout.flush()
-    except Terminated:
-        return TERMINATED
+    except Terminated as signal:
+        return int(signal.args[0])
     except BrokenPipeError:
         let_go(1)
         return NOBODY_READS
@@ -92,7 +92,9 @@ def _carry_out(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         # argparse raises SystemExit after --help and after an error.
         return stop.code if isinstance(stop.code, int) else 0
     try:
-        return int(arguments.command(arguments))
+        # `zrt serve` has handlers of its own, and its servers too.
+        with nullcontext() if arguments.name == "serve" else terminable():
+            return int(arguments.command(arguments))
     except (UsageError, InputError) as error:
         return _complain(arguments.name, error, USED_WRONGLY)
     except (Error, CommandError) as error:
