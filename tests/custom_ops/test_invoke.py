@@ -163,8 +163,53 @@ def test_invalid_operators_are_refused() -> None:
     assert "version" in refused(standard("Relu", [F], [F], version=0))
     assert "name" in refused(standard(5, [F], [F]))
     assert "Error" in refused(standard("Relu", [F], [F], types={"Q": F}))
+    assert "ArgumentError: Relu, types: there is no 'Q', only T" in refused(standard("Relu", [F], [F], types={"Q": F}))
     assert "Relu, types: 'no' is not a dtype" in refused(standard("Relu", [F], [F], types={"T": "no"}))
     assert "Relu, outputs: 'no' is not a dtype" in refused(standard("Relu", [F], ["no"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "output", "types"),
+    [
+        ("Add", [F, F], F, {"T": "float64"}),
+        ("Relu", [F], F, {"T": "float16"}),
+        ("Cast", [F], "float64", {"T1": "float64", "T2": F}),
+    ],
+    ids=["larger", "smaller", "swapped"],
+)
+def test_types_that_contradict_the_inputs_are_refused(
+    name: str, inputs: list[str], output: str, types: dict[str, str]
+) -> None:
+    """ONNX Runtime would take a kernel of other types, which reads and writes beyond the tensors."""
+    attributes = {"to": 11} if name == "Cast" else {}
+    constraint, kind = next(iter(types.items()))
+    message = refused(
+        lambda info: Standard(info, name, inputs, [output], version=13, types=types, attributes=attributes)
+    )
+    assert f"DTypeError: {name}, types: {constraint!r} is float32 by the inputs and outputs, not {kind}" in message
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int32", "int64"])
+def test_types_follow_from_the_inputs(kind: str) -> None:
+    """Without them ONNX Runtime takes any kernel of the operator."""
+    x = np.arange(9).astype(kind)
+
+    def work(context: KernelContext, op: Standard) -> Any:
+        out = np.zeros_like(x)
+        op.invoke(context, [x, x], [out])
+        return out
+
+    np.testing.assert_array_equal(call(lambda info: Standard(info, "Add", [kind] * 2, [kind], version=14), work), x + x)
+
+
+def test_types_follow_from_the_output() -> None:
+    def work(context: KernelContext, op: Standard) -> Any:
+        out = np.zeros(4, np.float64)
+        op.invoke(context, [X], [out])
+        return out
+
+    found = call(lambda info: Standard(info, "Cast", [F], ["float64"], version=13, attributes={"to": 11}), work)
+    np.testing.assert_array_equal(found, X.astype(np.float64))
 
 
 @pytest.mark.parametrize(("name", "version"), [("Identity", 1), ("Identity", 21), ("Dropout", 7)])

@@ -29,6 +29,7 @@ from zrt.errors import (
 from zrt.loading.session_options import SessionOptions
 from zrt.session.session import Session
 from zrt.types import ElementType
+from zrt.values.type_info import type_name
 from zrt.values.value import Value, as_value
 
 # Added to an operator's inputs to find out whether it is variadic: no other operator accepts so many more.
@@ -51,9 +52,10 @@ class Op(Owner):
     """A standard operator's kernel, made in a custom operator's `create` and called in its `compute`.
 
     `domain` and `version` name the operator's opset. `inputs` and `outputs` list the element types, None for an
-    optional one that is left out: of outputs only the last ones can be. `types` maps each of the operator's type
-    constraints to an element type (``{"T": "float32"}``). `attributes` are ints, floats, strings and lists of them.
-    Give all of them: ONNX Runtime fills in no defaults here, and many kernels need every attribute.
+    optional one that is left out: of outputs only the last ones can be. `types` maps the operator's type constraints
+    to element types (``{"T1": "int32"}``), where that of an input or output that is left out chooses the kernel.
+    `attributes` are ints, floats, strings and lists of them. Give all of them: ONNX Runtime fills in no defaults here,
+    and many kernels need every attribute.
 
     ONNX Runtime does not check such a kernel as it checks a model's nodes, so zrt loads a model of this one node
     first. `UnsupportedError` is raised for variadic operators (Concat, Sum), whose kernel would see only the first
@@ -80,14 +82,14 @@ class Op(Owner):
         outputs: Sequence[Any],
         *,
         version: int,
-        types: Mapping[str, Any],
+        types: Mapping[str, Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
         domain: str = "",
     ) -> None:
         self._handle = None
         require_type(info, KernelInfo, "info", "a KernelInfo")
         kernel = info._opened()
-        for subject, argument in (("types", types), ("attributes", attributes or {})):
+        for subject, argument in (("types", types or {}), ("attributes", attributes or {})):
             require_type(argument, Mapping, subject, "a dict")
         label = text(name, "name")
         self.name, self._domain, self._version = name, domain, integer(version, "version", 1)
@@ -96,12 +98,11 @@ class Op(Owner):
         self._attributes = [Attr.of(key, value) for key, value in (attributes or {}).items()]
         self._info = info
         self._inferred: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
-        # ONNX Runtime reads ONNX's numbers here, as in a model, not its own.
         with status.named(f"{name}, types"):
-            pairs = [(text(each, "a name"), ElementType.of(kind).onnx_code) for each, kind in types.items()]
-        names, kinds = [each for each, _ in pairs], [kind for _, kind in pairs]
+            chosen = {text(each, "a name").decode(): ElementType.of(kind) for each, kind in (types or {}).items()}
         where = text(domain, "domain")
         self._check()
+        bound = self._bound(label, where, chosen)
         handles = [attribute.handle() for attribute in self._attributes]
         table = api()
         handle = Handle.block("zrt_standard", (), lib.zrt_standard_free)
@@ -114,9 +115,10 @@ class Op(Owner):
                 label,
                 where,
                 self._version,
-                strings(names),
-                new_array("ONNXTensorElementDataType", kinds),
-                len(kinds),
+                strings([each.encode() for each in bound]),
+                # ONNX Runtime reads ONNX's numbers here, as in a model, not its own.
+                new_array("ONNXTensorElementDataType", [kind.onnx_code for kind in bound.values()]),
+                len(bound),
                 new_array("const OrtOpAttr *", [each.pointer for each in handles]),
                 len(handles),
                 len(self.inputs),
@@ -154,6 +156,26 @@ class Op(Owner):
         except Error:
             return
         raise UnsupportedError(f"{self.name} takes any number of inputs: ONNX Runtime would see only the first")
+
+    def _bound(self, name: bytes, domain: bytes, chosen: dict[str, ElementType]) -> dict[str, ElementType]:
+        """The type of each constraint: those of the inputs and outputs, and `chosen` ones of others.
+
+        ONNX Runtime takes any: by a wrong one it would choose a kernel that reads and writes beyond the tensors.
+        """
+        ports, known = _constraints(name, domain, self._version)
+        bound = {
+            constraint: kind
+            for constraints, kinds in zip(ports, (self.inputs, self.outputs), strict=True)
+            for constraint, kind in zip(constraints, kinds, strict=False)
+            if constraint is not None and kind is not None
+        }
+        for constraint, kind in chosen.items():
+            if constraint not in known:
+                raise ArgumentError(f"{self.name}, types: there is no {constraint!r}, only {', '.join(sorted(known))}")
+            if bound.setdefault(constraint, kind) is not kind:
+                is_, not_ = type_name(bound[constraint]), type_name(kind)
+                raise DTypeError(f"{self.name}, types: {constraint!r} is {is_} by the inputs and outputs, not {not_}")
+        return bound
 
     def _shapes(self, fed: list[Value]) -> tuple[tuple[int, ...] | None, ...]:
         """The outputs' shapes for these inputs; None for one that depends on content."""
@@ -205,6 +227,32 @@ class Op(Owner):
         read, written = _handles(fed), _handles(places)
         sources, targets = _pointers(read), _pointers(written)
         status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, self._written))
+
+
+def _constraints(name: bytes, domain: bytes, version: int) -> tuple[list[list[str | None]], set[str]]:
+    """The type constraints of an operator's inputs and of its outputs, None for a fixed type; and all their names."""
+    table = ffi.cast("const zrt_schema_api *", api().GetEpApi())
+    schema = status.make(table.GetOpSchema, "void", name, version, domain)
+    if schema == NULL:
+        raise UnsupportedError(f"{name.decode()}: this library does not tell the types of its inputs and outputs")
+    try:
+        ports: list[list[str | None]] = []
+        for count, constraint_of in (
+            (table.OpSchema_GetNumInputs, table.OpSchema_GetInputTypeConstraint),
+            (table.OpSchema_GetNumOutputs, table.OpSchema_GetOutputTypeConstraint),
+        ):
+            constraints = [
+                status.make(constraint_of, "void", schema, index)
+                for index in range(status.fetch(count, "size_t", schema))
+            ]
+            ports.append([None if each == NULL else _name_of(table, each) for each in constraints])
+    finally:
+        table.ReleaseOpSchema(schema)
+    return ports, {each for constraints in ports for each in constraints if each is not None}
+
+
+def _name_of(table: Any, constraint: Any) -> str:
+    return status.string(status.make(table.OpSchemaTypeConstraint_GetTypeParamName, "const char", constraint))
 
 
 def _types(types: Any, subject: str) -> tuple[ElementType | None, ...]:

@@ -7,11 +7,15 @@
 #include "ort.h"
 #include "library.h"
 #include "later.h"
+#include "schema.h"
 
-/* In an exact build the official headers prove the slots of src/later.h, as far as they have them. */
+/* In an exact build the official headers prove the slots of src/schema.h, and those of src/later.h as far as they have
+   them. */
 #ifdef ZRT_EXACT
 #define SAME_SLOT(ours, theirs, function)                                                                              \
     _Static_assert(offsetof(ours, function) == offsetof(theirs, function), "wrong slot: " #function)
+SAME_SLOT(zrt_schema_api, OrtEpApi, GetOpSchema);
+SAME_SLOT(zrt_schema_api, OrtEpApi, OpSchemaTypeConstraint_GetTypeParamName);
 #if ORT_API_VERSION >= 29
 SAME_SLOT(zrt_later_api, OrtApi, SessionOptionsSetWeightlessSourceModelBuffer);
 SAME_SLOT(zrt_later_compile_api, OrtCompileApi, ModelCompilationOptions_SetWeightlessEnabled);
