@@ -342,6 +342,27 @@ def test_functions_that_call_themselves_raise() -> None:
         zrt.Graph.from_onnx(model).check()
 
 
+@pytest.mark.parametrize("last", ["a", "b"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_overloads_of_a_function_are_functions_of_their_own(last: str, turned: bool) -> None:
+    """The onnx package ends the process over one that calls itself, and checks one that calls another."""
+    model = parsed("(float[2] x) => (float[2] y) { y = own.F(x) }")
+    model.opset_import.add(domain="own", version=1)
+    model.graph.node[0].overload = "a"
+    functions = []
+    for overload, operator in (("a", "own.F"), ("b", "Relu")):
+        text = f'<opset_import: ["" : 17, "own" : 1], domain: "own"> F (p) => (q) {{ q = {operator}(p) }}'
+        functions.append(onnx.parser.parse_function(text))
+        functions[-1].overload = overload
+    functions[0].node[0].overload = last
+    model.functions.extend(reversed(functions) if turned else functions)
+    if last == "b":
+        zrt.Graph.from_onnx(model).check()
+        return
+    with pytest.raises(zrt.errors.ModelError, match="function 'F:a' calls itself"):
+        zrt.Graph.from_onnx(model).check()
+
+
 def test_reference_finds_weights_in_a_folder_of_their_own(tmp_path: Any) -> None:
     (tmp_path / "weights").mkdir()
     onnx.save(layers(2), tmp_path / "weights" / "m.onnx", save_as_external_data=True, location="w", size_threshold=0)

@@ -243,15 +243,16 @@ def in_order(graph: Any, around: Iterable[str] = ()) -> list[int]:
 
 def circle_of_functions(proto: Any) -> list[str]:
     """Functions of a model that call each other in a circle; [] without such."""
-    functions = {(each.domain, each.name): each for each in proto.functions}
+    functions = {(each.domain, each.name, each.overload): each for each in proto.functions}
     calls = {
-        key: {(node.domain, node.op_type) for graph in graphs_in(function) for node in graph.node} & functions.keys()
+        key: {(node.domain, node.op_type, node.overload) for graph in graphs_in(function) for node in graph.node}
+        & functions.keys()
         for key, function in functions.items()
     }
     try:
         TopologicalSorter(calls).prepare()
     except CycleError as error:
-        return [name for _, name in error.args[1]]
+        return [f"{name}:{overload}" if overload else name for _, name, overload in error.args[1]]
     return []
 
 
