@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,6 +98,22 @@ def test_the_files_are_kept_from_new_weights(write: str, of: str, model: Path, n
     with pytest.raises(ArgumentError, match="is the same file as the input"):
         WEIGHTS[write](model, output.absolute())
     assert content_of(model.parent) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS takes no such name")
+def test_weights_in_a_folder_whose_name_is_no_text_are_kept(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"d\xff")
+    folder.mkdir()
+    path = models.save_apart(models.weighted(), folder / "m.onnx", "m.weights")
+    before = content_of(folder)
+    arguments = {"external_data_dir": folder}
+    with pytest.raises(ArgumentError, match="is the same file as the input"):
+        zrt.compile(path.read_bytes(), folder / "n.onnx", QUIET, external_initializers_file="m.weights", **arguments)
+    with pytest.raises(ArgumentError, match="is the same file as the input"):
+        zrt.Session(path.read_bytes(), zrt.SessionOptions(optimized_model_filepath=folder / "m.weights"), **arguments)
+    assert content_of(folder) == before
+    session = zrt.Session(path.read_bytes(), zrt.SessionOptions(trusted_folders=[tmp_path]), **arguments)
+    assert session.run([np.zeros(64, np.float32)])[0].tolist() == list(range(64))
 
 
 def test_weights_of_constants_and_subgraphs_are_kept(tmp_path: Path) -> None:

@@ -197,10 +197,10 @@ def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
 
 
 def read_pairs(pointer: Any) -> dict[str, str]:
-    """The content of a borrowed ``OrtKeyValuePairs``."""
+    """The content of a borrowed ``OrtKeyValuePairs``; paths may be no UTF-8."""
     keys, values, count = ffi.new("const char *const **"), ffi.new("const char *const **"), ffi.new("size_t *")
     api().GetKeyValuePairs(pointer, keys, values, count)
-    return {status.string(keys[0][i]): status.string(values[0][i]) for i in range(count[0])}
+    return {os.fsdecode(ffi.string(keys[0][i])): os.fsdecode(ffi.string(values[0][i])) for i in range(count[0])}
 
 
 def session_memories(function: Any, session: Handle, count: int) -> list[MemoryInfo]:
