@@ -99,6 +99,22 @@ class TestHits:
         trusted = {"trusted_folders": [store]}
         assert [load(path, options=trusted), load(path, options=trusted)] == ["miss", "hit"]
 
+    def test_files_outside_of_the_folder_are_not_read(self, load, tmp_path, folder, settle, caplog):
+        """ONNX Runtime refuses them."""
+        (tmp_path / "model").mkdir()
+        good = models.save_apart(chain(), tmp_path / "model/apart.onnx", "apart.weights")
+        assert [load(good), load(good)] == ["miss", "hit"]
+        weights = tmp_path / "model/apart.weights"
+        weights.rename(tmp_path / "secret")
+        weights.symlink_to(tmp_path / "secret")
+        (tmp_path / "secret").write_bytes(b"private")
+        settle(tmp_path / "secret")
+        with pytest.raises(zrt.errors.FailError, match="outside"), caplog.at_level("WARNING"):
+            load(good)
+        digest = hashlib.sha256(b"private").hexdigest()
+        assert not any(digest in each.read_text("utf-8") for each in folder.rglob("*.note"))
+        assert any(folder.rglob("*.note"))
+
     @pytest.mark.parametrize("change", ["version", "build_info"])
     def test_other_library_misses(self, load, model, monkeypatch, change):
         load(model)

@@ -12,17 +12,18 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from io import BufferedReader
 from typing import IO, Any, NamedTuple
 
 from zrt._common.arguments import absolute, path_bytes, shown, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.cdata import buffer_at
 from zrt._native.library import library
-from zrt.errors import ArgumentError
+from zrt.errors import ArgumentError, ModelError
 from zrt.loading import cache_entry
 from zrt.loading.initializers import opened
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
@@ -223,7 +224,8 @@ class Job(NamedTuple):
 
     def name(self, source: Source) -> str:
         """The name of a model's entry, from the contents of the model and all that an entry depends on."""
-        content = content_of(self.folder, source, self.external_data_dir)
+        trusted = self.settings.get("trusted_folders", [])
+        content = content_of(self.folder, source, self.external_data_dir, trusted)
         engine = library()
         parts = [FORMAT, __version__, engine.version, engine.build_info, processor(), content, self.settings]
         return f"{self.prefix}{hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()}.zrt"
@@ -235,17 +237,30 @@ def require_lasting_place(source: Source, external_data_dir: str | None) -> None
         raise NotCached("the model is in memory, and its weights are in the current folder")
 
 
-def content_of(folder: str, source: Source, external_data_dir: str | None) -> list[str]:
-    """The digests of a model and of its outside weights, with their names."""
+def content_of(folder: str, source: Source, external_data_dir: str | None, trusted: Sequence[str]) -> list[str]:
+    """The digests of a model and of its outside weights, with their names.
+
+    Raises `NotCached` for weights outside of the model's folder and the `trusted` ones.
+    """
     if source.path is None:
         digest = hashlib.sha256(buffer_at(source.data)).hexdigest()
         outside = _outside(source)
     else:
-        digest, outside = _known(folder, os.fsdecode(source.path), source)
-    beside = external_data_dir or os.path.dirname(os.fsdecode(source.path or b""))
+        digest, outside = _known_model(folder, os.fsdecode(source.path), source)
     content = [digest]
-    for name in outside:
-        content += [name, _known(folder, os.path.join(beside, name))[0]]
+    if outside:
+        # Deferred, as all that a load from an entry does not need.
+        from zrt.loading.external_weights import WeightFiles
+
+        beside = external_data_dir or os.path.dirname(os.fsdecode(source.path or b""))
+        with WeightFiles(source, external_data_dir, list(map(os.fsencode, trusted))) as files:
+            for name in outside:
+                try:
+                    file = files.open(name)
+                except ModelError as error:
+                    raise NotCached(str(error)) from None
+                with file:
+                    content += [name, _known(folder, os.path.join(beside, name), file)[0]]
     return content
 
 
@@ -258,24 +273,29 @@ def _outside(source: Source) -> list[str]:
     return [] if searched else sorted(contents_of(source).outside)
 
 
-def _known(folder: str, path: str, source: Source | None = None) -> tuple[str, Any]:
-    """The digest of a file, and of a model's the names of its outside weights.
-
-    They come from the note of an earlier load if the file is unchanged since.
-    """
+def _known_model(folder: str, path: str, source: Source) -> tuple[str, Any]:
+    """The digest of a model's file, and the names of its outside weights."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         # The open of a pipe would wait for its writer.
         raise NotCached(f"{path!r} is no plain file")
     with open(path, "rb") as file:
-        start, state = time.time_ns(), os.fstat(file.fileno())
-        noted = recall(folder, state)
-        # A file of weights may be a model too.
-        if noted is not None and (source is None or noted["outside"] is not None):
-            return noted["digest"], noted["outside"]
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        outside = None if source is None else _outside(source)
-        if _identity(os.fstat(file.fileno())) != _identity(state) or not os.path.samestat(state, os.stat(path)):
-            raise NotCached(f"{path!r} changes while it is read")
+        return _known(folder, path, file, source)
+
+
+def _known(folder: str, path: str, file: BufferedReader, source: Source | None = None) -> tuple[str, Any]:
+    """The digest of the open file at `path`, and of a model's the names of its outside weights.
+
+    They come from the note of an earlier load if the file is unchanged since.
+    """
+    start, state = time.time_ns(), os.fstat(file.fileno())
+    noted = recall(folder, state)
+    # A file of weights may be a model too.
+    if noted is not None and (source is None or noted["outside"] is not None):
+        return noted["digest"], noted["outside"]
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    outside = None if source is None else _outside(source)
+    if _identity(os.fstat(file.fileno())) != _identity(state) or not os.path.samestat(state, os.stat(path)):
+        raise NotCached(f"{path!r} changes while it is read")
     note(folder, state, start, digest, outside)
     return digest, outside
 
