@@ -168,6 +168,39 @@ class TestInPlace:
         np.testing.assert_array_equal(before.run(IMAGE)[0], expected)
         np.testing.assert_array_equal(results(path), expected)
 
+    def test_model_whose_files_are_links_into_a_store(self, tmp_path):
+        """As a hub's cache has them. ONNX Runtime looks for weights beside the link."""
+        (tmp_path / "store").mkdir()
+        (tmp_path / "model").mkdir()
+        models.save_apart(models.weighted(), tmp_path / "store/m.onnx", "m.w")
+        (tmp_path / "store/m.onnx").rename(tmp_path / "store/a")
+        (tmp_path / "store/m.w").rename(tmp_path / "store/b")
+        for name, blob in (("m.onnx", "a"), ("m.w", "b")):
+            (tmp_path / "model" / name).symlink_to(tmp_path / "store" / blob)
+        path = tmp_path / "model/m.onnx"
+        before = {each: each.read_bytes() for each in (tmp_path / "store").iterdir()}
+        for target in (path, tmp_path / "store/a"):
+            with pytest.raises(ArgumentError, match=r"weights_file: .*store/a.*name that file itself"):
+                save_optimized(path, target, AS_IT_IS, weights_file="m.w", weights_from=64, in_place=True)
+        assert {each: each.read_bytes() for each in (tmp_path / "store").iterdir()} == before
+        save_optimized(path, tmp_path / "model/new.onnx", AS_IT_IS)
+        save_optimized(path, path, AS_IT_IS, in_place=True)
+        assert path.is_symlink()
+        for each in (path, tmp_path / "model/new.onnx"):
+            answer = Session(each).run([np.ones(64, np.float32)])[0]
+            np.testing.assert_array_equal(answer, np.arange(1, 65, dtype=np.float32))
+
+    def test_weights_without_elements_stay_in_the_model(self, tmp_path):
+        text = (
+            "(float[n] x) => (float[n] y, float[m] z) <float[1] w = {2}, float[0] e = {}> { y = Mul(x, w) z = Neg(e) }"
+        )
+        save_optimized(models.parse(text), tmp_path / "s.onnx", AS_IT_IS, weights_file="s.w", weights_from=0)
+        arguments = {"external_initializers_file": "c.w", "external_initializers_size_threshold": 0}
+        zrt.compile(models.parse(text), tmp_path / "c.onnx", AS_IT_IS, **arguments)
+        for name in ("s.onnx", "c.onnx"):
+            y, z = Session(tmp_path / name).run([np.ones(3, np.float32)])
+            assert (y.tolist(), z.shape) == ([2, 2, 2], (0,))
+
     def test_failure_leaves_no_files(self, tmp_path):
         (tmp_path / "m.onnx").write_bytes(b"mine")
         with pytest.raises(zrt.Error):

@@ -100,6 +100,7 @@ def compile(
         work.set("SetFlags", NO_NODES_COMPILED)
     boolean(error_if_output_file_exists, "error_if_output_file_exists")
     beside = []
+    threshold = integer(external_initializers_size_threshold, "external_initializers_size_threshold", 0, 2**63 - 1)
     if external_initializers_file is not None:
         if get_initializer_location_func is not None:
             raise ArgumentError("external_initializers_file: with get_initializer_location_func it is not asked for")
@@ -107,8 +108,9 @@ def compile(
         if not isinstance(output, (str, os.PathLike)):
             raise ArgumentError("external_initializers_file: it lies beside the output, which must be a path for that")
         beside.append(plain_name(external_initializers_file, output, "external_initializers_file"))
-        threshold = integer(external_initializers_size_threshold, "external_initializers_size_threshold", 0, 2**63 - 1)
-        work.set("SetOutputModelExternalInitializersFile", os.fsencode(external_initializers_file), threshold)
+        # A weight without elements would get a place that is none.
+        smallest = max(1, threshold)
+        work.set("SetOutputModelExternalInitializersFile", os.fsencode(external_initializers_file), smallest)
     alignment = integer(external_initializers_alignment, "external_initializers_alignment", 0, 2**62)
     if alignment & (alignment - 1):
         raise ArgumentError(f"external_initializers_alignment: {alignment} is no power of two")

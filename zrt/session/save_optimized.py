@@ -73,7 +73,8 @@ def save_optimized(
             )
         plain_name(weights_file, target, "weights_file")
         settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME] = weights_file
-        smallest = str(integer(weights_from, "weights_from"))
+        # A weight without elements would get a place that is none.
+        smallest = str(max(1, integer(weights_from, "weights_from")))
         settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_MIN_SIZE_IN_BYTES] = smallest
     boolean(in_place, "in_place")
     entries_of_load = dict(settings)
@@ -84,14 +85,23 @@ def save_optimized(
         own = "" if source.path is None else os.fsdecode(source.path)
     folder = entries_of_load.get(EXTERNAL_DATA_DIR) or os.path.dirname(own) or os.curdir
     # In the model's own place the new file is loaded as the model is, perhaps with weights from elsewhere.
-    new_folder = folder if own and is_same(own, target) else os.path.dirname(target) or os.curdir
-    moves = len(kept) > bool(own) and weights_file is None and (in_ort_format or not is_same(folder, new_folder))
+    in_its_place = bool(own) and is_same(own, target)
+    new_folder = folder if in_its_place else os.path.dirname(target) or os.curdir
+    outside = kept[bool(own) :]
+    # The model may be a link, and have weights where the link leads; the new file is none.
+    shares = is_same(folder, new_folder) and (in_its_place or all(_is_below(each, new_folder) for each in outside))
+    moves = bool(outside) and weights_file is None and (in_ort_format or not shares)
     if moves:
         # The new model would look for these files in its own folder: weights that zrt brings go into it.
         trusted = map(os.fsdecode, paths(chosen.trusted_folders, "trusted_folders"))
         chosen = replace(chosen, trusted_folders=[folder, *trusted])
     if in_place:
         target, kept = os.path.realpath(target), []
+        if weights_file is not None and in_its_place and not is_same(os.path.dirname(target), folder):
+            raise ArgumentError(
+                f"weights_file: {own!r} leads to {target!r}, and the weights beside that would not be found: name that "
+                "file itself, or leave weights_file out"
+            )
     beside = [] if weights_file is None else [weights_file]
     with replacing(target, *beside, inputs=kept) as (written, *_):
         optimized = f"{written}.onnx" if in_ort_format else written
@@ -129,6 +139,11 @@ def save_optimized(
                     "so that the result does not load: leave weights_file out, define the weights outside the body, or "
                     "take ONNX Runtime 1.31 or later"
                 ) from error
+
+
+def _is_below(file: str, folder: str) -> bool:
+    """Whether a file lies below a folder, also where its links lead."""
+    return os.path.realpath(file).startswith(os.path.join(os.path.realpath(folder), ""))
 
 
 def _require_weights(model: str) -> None:
