@@ -1,5 +1,6 @@
 """The growth of the arena in the results of `zrt.replay`."""
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,36 @@ def test_arena_that_shrank_is_said_to_have_shrunk(session: zrt.Session, tmp_path
     assert found.arena_growth is not None
     assert found.arena_growth <= -LARGE.nbytes
     assert f"then the arena had shrunk by {-found.arena_growth} bytes\n" in str(found)
+
+
+def test_options_that_are_no_data_are_a_difference(tmp_path: Path) -> None:
+    """A capsule has the others."""
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "m.onnx"
+    path.write_bytes(MODEL.SerializeToString())
+    options = zrt.SessionOptions(
+        memory_limit="1MiB",
+        thread_factory=lambda work: threading.Thread(target=work),
+        trusted_folders=[tmp_path / "folder"],
+        log_severity_level="FATAL",
+    )
+    session = zrt.Session(path, options)
+    with session.record(capsules=tmp_path / "capsules") as recorder:
+        with pytest.raises(zrt.errors.MemoryLimitError):
+            session.run([np.ones(1 << 20, np.float32)])
+        found = zrt.replay(recorder.capsules[0])
+    assert found.failed_again
+    assert found.differences == (
+        "thread_factory was given then, which the capsule does not have",
+        "trusted_folders is left out",
+    )
+
+
+def test_model_from_memory_has_no_options(session: zrt.Session, tmp_path: Path) -> None:
+    with session.record(capsules=tmp_path, slower_than=EACH) as recorder:
+        session.run([SMALL])
+        found = zrt.replay(recorder.capsules[0], MODEL)
+    assert found.differences == ("the model came from memory then: the capsule has no options",)
 
 
 @pytest.mark.azure

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from zrt._native.cdata import numbers
 from zrt.bench import machine
 from zrt.errors import Error, FileError
 from zrt.loading.fingerprint import Fingerprint, fingerprint
+from zrt.loading.session_options import SessionOptions
 from zrt.memory import arrays
 from zrt.memory.allocators import Allocator
 from zrt.session.spec import SessionSpec
@@ -42,8 +43,8 @@ class Capsules:
     key: int
     """The number of the recorder in this process, in the names of its files."""
     recipe: dict[str, Any]
-    """The arguments of the session as data. Of a model from memory and of options that are no data it has only words,
-    and of providers only their names."""
+    """The arguments of the session as data: of a model from memory none, of providers and of options that are no data
+    only the names."""
     feeds: bool
     """Whether the feeds are kept."""
     arena: Allocator
@@ -64,9 +65,7 @@ class Capsules:
             recipe |= {"model": path, "external_data_dir": external}
             recipe["providers"] = selection.asked()
             recipe["without_their_options"] = selection.asked_with_options()
-            # Options that are no data, such as weights in memory, are left to the caller of a replay.
-            with suppress(Error):
-                recipe["options"] = json.loads(SessionSpec(path, options)._options)
+            recipe["options"], recipe["without_options"] = _as_data(path, options or SessionOptions())
         return cls(folder, key, recipe, feeds, Allocator(session))
 
     def write(
@@ -109,6 +108,19 @@ class Capsules:
         self.written.append(target)
         while len(self.written) > MOST:
             self.written.pop(0).unlink(missing_ok=True)
+
+
+def _as_data(path: str, options: SessionOptions) -> tuple[dict[str, Any], list[str]]:
+    """The options that are data, and the names of the others, such as weights in memory."""
+    default, others = SessionOptions(), []
+    for item in fields(options):
+        try:
+            replace(default, **{item.name: getattr(options, item.name)}).to_dict()
+        except Error:
+            others.append(item.name)
+    kept = replace(options, **{name: getattr(default, name) for name in others})
+    # A recipe makes their paths absolute.
+    return json.loads(SessionSpec(path, kept)._options), others
 
 
 def _content(inputs: Iterable[tuple[str, Any]]) -> list[tuple[str, np.ndarray[Any, Any]]]:

@@ -23,6 +23,9 @@ from zrt.loading.session_options import WRITING_NOTHING, SessionOptions
 from zrt.memory import arrays
 from zrt.session.session import Session
 
+# The lists among the options that make a load run code of others, or read files of others.
+_LEFT_OUT = ("custom_op_libraries", "trusted_folders")
+
 
 @public
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Replay:
     made_up: bool
     """Whether feeds are made up, of the shapes that were recorded: those that the capsule does not have."""
     differences: tuple[str, ...]
-    """The differences of library, machine, model and options of providers between then and now."""
+    """The differences of library, machine, model and options between then and now."""
 
     @property
     def failed_again(self) -> bool:
@@ -85,7 +88,8 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
         then, failed, grown = float(about["run"]["seconds"]), about.get("error"), about.get("arena_growth")
         if not math.isfinite(then) or not isinstance(failed, str | None) or not isinstance(grown, int | None):
             raise ValueError("its run has no time, its error no message, or the growth of its arena is no number")
-        options = _harmless(SessionOptions.from_dict(about.get("options") or {}))
+        recorded = SessionOptions.from_dict(about.get("options") or {})
+        others = list(map(str, about.get("without_options") or []))
         providers = list(map(str, about.get("providers") or [])) or None
         plain = list(map(str, about.get("without_their_options") or []))
         folder = about.get("external_data_dir")
@@ -102,6 +106,11 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
         if part in before and before[part] != now[part]
     ]
     differences += [f"{provider} had options then, which the capsule does not have" for provider in plain]
+    if about.get("model") is None:
+        differences.append("the model came from memory then: the capsule has no options")
+    differences += [f"{option} was given then, which the capsule does not have" for option in others]
+    options = _harmless(recorded)
+    differences += [f"{option} is left out" for option in _LEFT_OUT if getattr(recorded, option)]
     error_now, seconds, made_up = None, None, False
     try:
         if about.get("fingerprint") is not None:
@@ -127,7 +136,8 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
 def _harmless(options: SessionOptions) -> SessionOptions:
     """The options without those by which a load writes files or runs code: the capsule may be somebody else's."""
     entries = {key: value for key, value in options.config_entries.items() if not key.startswith(FOREIGN_ENTRIES)}
-    return replace(options, config_entries=entries, custom_op_libraries=[], trusted_folders=[], **WRITING_NOTHING)
+    without: dict[str, Any] = {name: [] for name in _LEFT_OUT}
+    return replace(options, config_entries=entries, **without, **WRITING_NOTHING)
 
 
 def _feeds(session: Session, kept: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
