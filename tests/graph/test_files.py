@@ -21,6 +21,18 @@ def outside(path: Path) -> set[str]:
     return {tensor.name for tensor in model.graph.initializer if tensor.external_data}
 
 
+def test_description_of_an_external_weight_stays(three_layers: Any, tmp_path: Path) -> None:
+    model = three_layers(False).to_onnx()
+    weight = model.graph.initializer[0]
+    weight.doc_string = "of the first layer"
+    weight.metadata_props.add(key="k", value="v")
+    zrt.Graph.from_onnx(model).save(tmp_path / "net.onnx", external_data=True, size_threshold=0)
+    assert outside(tmp_path / "net.onnx")
+    saved = onnx.load(tmp_path / "net.onnx").graph.initializer[0]
+    saved.ClearField("data_location")
+    assert saved == weight
+
+
 @pytest.mark.parametrize("borrow", [False, True])
 @pytest.mark.parametrize(
     ("threshold", "names"),

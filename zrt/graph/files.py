@@ -16,6 +16,9 @@ from zrt.values.value import Value
 # Each tensor in the file of weights begins on a page boundary, so that it can be memory-mapped.
 ALIGNMENT = 4096
 
+# The fields of a tensor that hold its elements.
+_CONTENT = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
+
 
 def save(
     model: Any,
@@ -81,7 +84,12 @@ def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, lea
         offset = -(-file.tell() // ALIGNMENT) * ALIGNMENT
         file.seek(offset)
         file.write(content)
-        tensor.CopyFrom(outside(tensor.name, tensor.data_type, tensor.dims, location, offset, len(content)))
+        placed = outside(tensor.name, tensor.data_type, tensor.dims, location, offset, len(content))
+        # Its description and metadata stay.
+        for name in (*_CONTENT, "external_data"):
+            tensor.ClearField(name)
+        tensor.data_location = placed.data_location
+        tensor.external_data.extend(placed.external_data)
 
 
 def _initializers(graph: Any, borrowed: Mapping[str, Value]) -> Iterator[tuple[Any, Value | None]]:
