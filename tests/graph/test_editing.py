@@ -249,6 +249,22 @@ def test_edited_sessions_share_prepacked_weights(model: bytes) -> None:
     np.testing.assert_array_equal(*(session.run(FEEDS)[1] for session in results))
 
 
+@pytest.mark.parametrize("field", ["initializers", "external_initializer_files"])
+@pytest.mark.parametrize("of_a_file", [False, True])
+def test_weights_of_the_options_need_no_file(field: str, of_a_file: bool, tmp_path: Path) -> None:
+    path = models.save_apart(models.weighted(), tmp_path / "m.onnx", "m.w")
+    twice = 2 * np.arange(64, dtype=np.float32)
+    given = {"initializers": {"w": twice}, "external_initializer_files": {"./m.w": twice.tobytes()}}[field]
+    (tmp_path / "m.w").unlink()
+    options = zrt.SessionOptions(intra_op_num_threads=1, **{field: given})
+    feeds = {"x": np.zeros(64, np.float32)}
+    edit = zrt.edit(path if of_a_file else path.read_bytes(), options)
+    edit.output(edit.op("Neg", edit.value("z"), outputs="n"))
+    np.testing.assert_array_equal(edit.finalize().run(feeds), [twice, -twice])
+    if of_a_file:
+        np.testing.assert_array_equal(zrt.Session(path, options).tap(["z"]).run(feeds), [twice])
+
+
 def test_initializers_of_the_options_are_used(model: bytes) -> None:
     replaced = np.zeros((32, 3), np.float32)
     options = zrt.SessionOptions(intra_op_num_threads=1, initializers={"w2": replaced})

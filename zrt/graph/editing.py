@@ -123,8 +123,10 @@ class GraphEdit(Owner, Graph):
         if engine.name == EDITOR:
             session = self._apply(handle, model)
         else:
-            model_proto.load_weights(model, self._subject, self._folder, self._borrowed)
-            session = make(model, self._borrowed, engine.name, self._options, self._selection, False, ())
+            options = self._options or SessionOptions()
+            lent = {*self._borrowed, *options.initializers}
+            model_proto.load_weights(model, self._subject, self._folder, lent, options.external_initializer_files)
+            session = make(model, self._borrowed, engine.name, options, self._selection, False, ())
             self.close()
         session._metadata = self.metadata
         return session

@@ -92,10 +92,18 @@ def _check_text(message: Any, subject: str) -> None:
                 raise ModelError(f"{subject} cannot be read: its {name} is not UTF-8")
 
 
-def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str] = ()) -> None:
-    """Loads a model's external weights into it, except for those that are borrowed."""
+def load_weights(
+    proto: Any, subject: str, folder: str, borrowed: Collection[str] = (), files: Iterable[str] = ()
+) -> None:
+    """Loads a model's external weights into it, except for those that are borrowed, or that are in these `files`."""
     helper = package().external_data_helper
-    lent = [tensor for tensor in proto.graph.initializer if tensor.name in borrowed]
+    given = set(map(os.path.normpath, files))
+    lent = [
+        tensor
+        for tensor in proto.graph.initializer
+        if tensor.name in borrowed
+        or any(each.key == "location" and os.path.normpath(each.value) in given for each in tensor.external_data)
+    ]
     weights = [
         tensor
         for tensor in _tensors(proto)
