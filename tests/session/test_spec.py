@@ -273,6 +273,16 @@ class TestRefusals:
             (lambda path: zrt.SessionSpec(path, None, "CPU"), DTypeError, "providers: expected a list"),
             (lambda path: zrt.SessionSpec(path, None, {"cpu": {}}), DTypeError, "providers: expected a list, got dict"),
             (lambda path: zrt.SessionSpec(""), ArgumentError, "model: the path is empty"),
+            (
+                lambda path: zrt.SessionSpec(path, external_data_dir=""),
+                ArgumentError,
+                "external_data_dir: the path is empty",
+            ),
+            (
+                lambda path: zrt.SessionSpec(path, zrt.SessionOptions(trusted_folders=[""])),
+                ArgumentError,
+                "trusted_folders: the path is empty",
+            ),
             (lambda path: zrt.SessionSpec(path, None, [5]), DTypeError, "providers: 5"),
             (lambda path: zrt.SessionSpec(path, strict=1), DTypeError, "strict"),
             (lambda path: zrt.SessionSpec(path, allow="Cast"), DTypeError, "allow: expected a list"),

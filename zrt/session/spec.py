@@ -77,22 +77,21 @@ class SessionSpec:
         import json
 
         source = plain_model(model)
-        if not source:
-            raise ArgumentError("model: the path is empty")
         require_type(options, SessionOptions | None, "options", "SessionOptions")
         chosen = options or SessionOptions()
         # Wrong values are refused here and not by another process.
         chosen._check()
         settings = chosen.to_dict()
-        settings["trusted_folders"] = [absolute(path) for path in settings["trusted_folders"]]
+        settings["trusted_folders"] = [_placed(path, "trusted_folders") for path in settings["trusted_folders"]]
         libraries = settings["custom_op_libraries"]
         settings["custom_op_libraries"] = [file if is_found_by_loader(file) else absolute(file) for file in libraries]
         if isinstance(settings.get("cache"), str):
             settings["cache"] = absolute(cache_folder(settings["cache"]))
         if external_data_dir is not None:
-            external_data_dir = absolute(os.fsdecode(path_bytes(external_data_dir, "external_data_dir")))
+            folder = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
+            external_data_dir = _placed(folder, "external_data_dir")
         content = (
-            absolute(source) if isinstance(source, str) else source,
+            _placed(source, "model") if isinstance(source, str) else source,
             json.dumps(settings, sort_keys=True),
             providers.name if isinstance(providers, DevicePolicy) else _as_data(providers),
             external_data_dir,
@@ -217,6 +216,13 @@ def _as_data(providers: Any) -> _Providers | None:
                 raise UnsupportedError(f"providers[{index}].{member}: an address is valid in this process only")
         written.append((name, tuple(sorted(settings.items()))))
     return tuple(written)
+
+
+def _placed(path: str, subject: str) -> str:
+    """The absolute path; an empty one would become that of the current folder."""
+    if not path:
+        raise ArgumentError(f"{subject}: the path is empty")
+    return absolute(path)
 
 
 def _known_name(name: str) -> str:
