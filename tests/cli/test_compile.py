@@ -185,6 +185,12 @@ def test_contradictory_arguments_are_wrong_usage(complaint, digits, tmp_path, ar
     assert not path.exists()
 
 
+def test_ort_file_has_no_weights_beside_it(complaint, digits, tmp_path):
+    for name in ("fast.ort", "fast.ORT"):
+        assert "keeps its weights" in complaint("compile", digits, tmp_path / name, "--weights", "w", status=2)
+    assert list(tmp_path.glob("fast*")) == []
+
+
 def test_rich_is_not_needed(zrt, missing, digits, tmp_path):
     missing("rich")
     assert "optimized" in zrt("compile", digits, tmp_path / "fast.onnx")

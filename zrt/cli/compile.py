@@ -18,7 +18,7 @@ from zrt.loading.options_files import Options
 from zrt.providers import CPU, ProviderLike, parse
 from zrt.session.compile import compile as compile_ahead
 from zrt.session.required_operators import required_operators
-from zrt.session.save_optimized import save_optimized
+from zrt.session.save_optimized import ORT_SUFFIX, save_optimized
 from zrt.types import GraphOptimizationLevel
 
 # Smaller weights stay in the model.
@@ -75,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _write_operators(arguments, settings, providers, compiling, output)
     if arguments.weights is None and arguments.weights_from is not None:
         raise UsageError("--weights-from goes with --weights")
+    if arguments.weights is not None and not compiling and output.suffix.lower() == ORT_SUFFIX:
+        raise UsageError(f"--weights: a model in ONNX Runtime's own format ({ORT_SUFFIX}) keeps its weights")
     begin = time.perf_counter_ns()
     try:
         _write(arguments, settings, providers, compiling, output)
