@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, get_args, get_origin
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Attribute:
     """An attribute of a `CustomOp`.
 
     `kind` is int, float or str, a list of one of them (``list[int]``), or `numpy.ndarray` for a tensor. Without a
-    `default` every node must give the attribute.
+    `default` every node must give the attribute; a default is of the kind, or None.
     """
 
     kind: Any
@@ -88,10 +89,19 @@ class Attribute:
     KINDS = (int, float, str, list[int], list[float], list[str], np.ndarray)
 
     def check(self, subject: str) -> None:
-        """Raises a `DTypeError` for a kind that ONNX does not have."""
+        """Raises a `DTypeError` for a kind that ONNX does not have, or a default of another kind."""
         if not any(self.kind is kind or self.kind == kind for kind in self.KINDS):
             kinds = ", ".join(map(kind_name, self.KINDS))
             raise DTypeError(f"{subject}: an attribute is of one of {kinds}, not {shown(self.kind)}")
+        if self.default is not REQUIRED and self.default is not None and not _is_a(self.default, self.kind):
+            raise DTypeError(f"{subject}: the default {shown(self.default)} is no {kind_name(self.kind)}")
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    """Whether a default is of an attribute's kind; a list may be a tuple, and a float an int."""
+    if get_origin(kind) is list:
+        return isinstance(value, (list, tuple)) and all(_is_a(each, *get_args(kind)) for each in value)
+    return isinstance(value, {int: Integral, float: Real}.get(kind, kind))
 
 
 def kind_name(kind: Any) -> str:

@@ -59,6 +59,16 @@ DECLARED = [
         (Kind.WRONG_VALUE, "inplace", {0: 1}, ArgumentError, ["inplace", "output 1"]),
         (Kind.WRONG_TYPE, "aliases", [0], DTypeError, ["aliases"]),
         (Kind.NEGATIVE, "aliases", {-1: 0}, ArgumentError, ["aliases", "-1"]),
+        (Kind.WRONG_TYPE, "attributes", {"n": Attribute(int, "oops")}, DTypeError, ["'n'", "default", "oops", "int"]),
+        (
+            Kind.WRONG_TYPE,
+            "attributes",
+            {"n": Attribute(list[str], "oops")},
+            DTypeError,
+            ["'n'", "default", "list[str]"],
+        ),
+        (Kind.WRONG_TYPE, "attributes", {"n": Attribute(list[float], [1, "a"])}, DTypeError, ["'n'", "list[float]"]),
+        (Kind.WRONG_TYPE, "attributes", {"n": Attribute(np.ndarray, [1])}, DTypeError, ["'n'", "numpy.ndarray"]),
         (Kind.WRONG_TYPE, "function", print, DTypeError, ["function"]),
         (Kind.WRONG_VALUE, "function", CFunction(0), ArgumentError, ["function.compute"]),
     )
