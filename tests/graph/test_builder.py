@@ -313,6 +313,19 @@ def test_declared_types_of_intermediate_values(graph: zrt.Graph) -> None:
     assert any("intermediate" in reason for reason in graph.engine.reasons)
 
 
+def test_type_of_a_removed_output_can_be_declared_again() -> None:
+    graph = zrt.Graph()
+    x = graph.input("x", "float32", ("n",))
+    y = graph.output(graph.op("Relu", x, outputs="y"), "float32", ("n",))
+    graph.remove_output(y)
+    assert y.type is None
+    graph.value_info(y, "float32", ("m",))
+    assert [info.name for info in graph.to_onnx().graph.value_info] == ["y"]
+    graph.output(x)
+    graph.remove_output(x)
+    assert x.type is not None
+
+
 def test_metadata(graph: zrt.Graph) -> None:
     graph.output(graph.op("Relu", graph.value("x")))
     graph.describe(producer_name="p", domain="d", description="what", version=7, custom_metadata_map={"a": "b"})

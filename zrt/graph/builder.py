@@ -349,7 +349,6 @@ class Graph:
         name = self._remove(self._graph.input, value, "input")
         if all(tensor.name != name for tensor in self._graph.initializer):
             self._names.remove(name)
-            self._types.pop(name, None)
 
     def remove_output(self, value: GraphValue | str) -> None:
         """Removes an output; the value stays."""
@@ -363,6 +362,7 @@ class Graph:
         for index, info in enumerate(infos):
             if info.name == name:
                 del infos[index]
+                self._types = types.declared(self._graph)
                 return name
         known = ", ".join(repr(info.name) for info in infos) or "none"
         raise UnknownNameError(f"graph {self.name!r} has no {role} {name!r}; it has {known}")
