@@ -297,6 +297,15 @@ class TestTables:
         assert f"{names} take `--options FILE`" in (DOCS / "cli.md").read_text("utf-8")
         assert f"`zrt {names[1:]} take such a file" in (DOCS / "options.md").read_text("utf-8").replace("\n", " ")
 
+    def test_commands_that_signals_end_in_order(self) -> None:
+        ending = [
+            f"`zrt {command}`"
+            for command in COMMANDS
+            if "common.terminable()" in (Path(zrt.__file__).parent / "cli" / f"{command}.py").read_text("utf-8")
+        ]
+        names = f"{', '.join(ending[:-1])} or {ending[-1]}"
+        assert f"\n| 129, 143 | {names} ended by SIGHUP or SIGTERM" in (DOCS / "cli.md").read_text("utf-8")
+
     @pytest.mark.parametrize("command", COMMANDS)
     def test_options_of_the_command(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:
         _, _, section = (DOCS / "cli.md").read_text("utf-8").partition(f"\n## zrt {command}\n")

@@ -17,6 +17,7 @@ from zrt._common.files import temporary_folder
 from zrt.bench import child
 from zrt.bench.contenders import Subject
 from zrt.bench.inputs import UserInputs, make_inputs
+from zrt.bench.synthetic import InputError
 from zrt.errors import UnsupportedError
 from zrt.lanes.ports import LaneMemory
 from zrt.session.spec import SessionSpec
@@ -70,7 +71,10 @@ def in_a_run(spec: SessionSpec, inputs: UserInputs) -> float:
 
 def _in_a_run(spec: SessionSpec, inputs: UserInputs) -> float:
     with spec.load() as session:
-        fed = make_inputs(session, inputs)
+        fed = make_inputs(session, inputs, session.initializers)
+        initializers = [name for name in fed.arrays if name not in session.input_names]
+        if initializers:
+            raise InputError(f"calls are counted in a lane, which takes inputs alone: {initializers[0]!r} is none")
         with fed.first_run():
             lane = Subject(spec.load, fed, LaneMemory.buffers()).lane(session)
         return count(lane.run)

@@ -54,19 +54,21 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the command as Ctrl-C does, but where they are ignored, as after ``nohup``."""
+    """SIGTERM and SIGHUP end the command as Ctrl-C does, after the run in progress.
+
+    They stay ignored where they are, as after ``nohup``.
+    """
 
     def end(number: int, _: FrameType | None) -> None:
         raise Terminated(128 + number)
 
-    # Python delivers signals to the main thread only.
-    main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP) if main}
-    # A handler that is not Python's, for which it has None, could not be set again.
-    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    before = {}
     try:
-        for number in before:
-            signal.signal(number, end)
+        # Python delivers signals to the main thread only.
+        for number in (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ():
+            # A handler that is not Python's, for which it has None, could not be set again.
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, end)
         yield
     finally:
         for number, handler in before.items():

@@ -1,8 +1,8 @@
 """The command line: its parser and its exit status.
 
 The status is 0; 1 after a failure; 2 after wrong use (an unknown option, provider or input, a shape or a feed that does
-not fit the model); 130 after Ctrl-C; 129 and 143 after SIGHUP and SIGTERM, by which a command ends as by Ctrl-C; 141
-if the reader of the output has closed it.
+not fit the model); 130 after Ctrl-C; 129 or 143 after SIGHUP or SIGTERM, where a command ends as after Ctrl-C; 141 if
+the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import importlib
 import io
 import sys
 from collections.abc import Collection, Sequence
-from contextlib import nullcontext
 
 from zrt._common.files import NO_ROOM
 from zrt.bench.synthetic import InputError
-from zrt.cli.common import FAILED, CommandError, Terminated, complain, let_go, terminable
+from zrt.cli.common import FAILED, CommandError, Terminated, complain, let_go
 from zrt.cli.options import JSON, UsageError, add_options
 from zrt.errors import Error
 from zrt.version import __version__
@@ -92,9 +91,7 @@ def _carry_out(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         # argparse raises SystemExit after --help and after an error.
         return stop.code if isinstance(stop.code, int) else 0
     try:
-        # `zrt serve` has handlers of its own, and its servers too.
-        with nullcontext() if arguments.name == "serve" else terminable():
-            return int(arguments.command(arguments))
+        return int(arguments.command(arguments))
     except (UsageError, InputError) as error:
         return _complain(arguments.name, error, USED_WRONGLY)
     except (Error, CommandError) as error:

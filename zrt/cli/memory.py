@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     session = replace(settings.session, **WRITING_NOTHING)
     providers = common.requested_providers(arguments.provider, settings)
     spec = SessionSpec(common.model_path(arguments.model), session, providers)
-    with temporary_folder("zrt-memory-") as folder:
+    with common.terminable(), temporary_folder("zrt-memory-") as folder:
         footprints = Footprints(spec, inputs.user_inputs(arguments), folder)
         rows = list(footprints.measure_all(arguments.budget))
         document = _document(str(spec.model), rows, footprints.loaded_bytes(), arguments.budget)

@@ -9,7 +9,7 @@ from typing import Any
 from zrt.bench import mallocs
 from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options
-from zrt.cli.options import UsageError, count, option
+from zrt.cli.options import count, option
 from zrt.cli.units import Unit, duration, plural
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
@@ -43,17 +43,16 @@ def run(arguments: argparse.Namespace) -> int:
         read = common.files_of(path, settings, arguments.options, *inputs.input_files(arguments))
         common.require_target(arguments.trace, read, arguments.overwrite, "--trace")
     user = inputs.user_inputs(arguments)
-    with Session(path, settings.session, requested) as session:
-        fed = make_inputs(session, user, session.initializers)
-        counted = {}
+    counted = {}
+    with common.terminable():
         if arguments.mallocs:
-            initializers = [name for name in fed.arrays if name not in session.input_names]
-            if initializers:
-                raise UsageError(f"--mallocs counts in a lane, which takes inputs alone: {initializers[0]!r} is none")
+            # It may be impossible, and loads the model: it comes before the work, and not beside the session.
             counted["mallocs"] = mallocs.in_a_run(SessionSpec(path, settings.session, requested), user)
-        with fed.first_run():
-            profile = session.profile(fed.feeds(), arguments.runs, arguments.warmup)
-        providers = list(session.providers)
+        with Session(path, settings.session, requested) as session:
+            fed = make_inputs(session, user, session.initializers)
+            with fed.first_run():
+                profile = session.profile(fed.feeds(), arguments.runs, arguments.warmup)
+            providers = list(session.providers)
     if arguments.trace is not None:
         profile.write(arguments.trace)
     runs = [event.duration_us * MICROSECOND_NS for event in profile.runs]

@@ -68,10 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
                 from zrt.ray.connection import connected
 
                 stack.enter_context(connected(arguments.ray))
-                # Ray sets a handler of its own when it connects.
-                stack.enter_context(common.terminable())
             elif arguments.actors is not None:
                 raise ArgumentError("--actors goes with --ray")
+            # Ray sets a handler of its own when it connects.
+            stack.enter_context(common.terminable())
             prepared = _prepared(arguments)
         except (ArgumentError, DTypeError) as error:
             raise UsageError(str(error)) from None

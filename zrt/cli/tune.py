@@ -52,9 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
             installation.require("tomli_w", "toml", "writing TOML")
     providers = common.requested_providers(arguments.provider, settings)
     spec = SessionSpec(model, settings.session, providers)
-    feeds = made_up(spec, inputs.user_inputs(arguments))
-    with common.progress(quiet=page is None) as progress:
-        found = tuned(spec, feeds, arguments.goal, arguments.seconds, progress)
+    with common.terminable():
+        feeds = made_up(spec, inputs.user_inputs(arguments))
+        with common.progress(quiet=page is None) as progress:
+            found = tuned(spec, feeds, arguments.goal, arguments.seconds, progress)
     written = None
     try:
         if output is not None:
