@@ -179,14 +179,16 @@ class TestInPlace:
             (tmp_path / "model" / name).symlink_to(tmp_path / "store" / blob)
         path = tmp_path / "model/m.onnx"
         before = {each: each.read_bytes() for each in (tmp_path / "store").iterdir()}
-        for target in (path, tmp_path / "store/a"):
-            with pytest.raises(ArgumentError, match=r"weights_file: .*store/a.*name that file itself"):
+        (tmp_path / "model/other.onnx").symlink_to(tmp_path / "store/c")
+        for target in (path, tmp_path / "store/a", tmp_path / "model/other.onnx"):
+            with pytest.raises(ArgumentError, match=r"weights_file: .* leads to .*store/[ac].*name that file as"):
                 save_optimized(path, target, AS_IT_IS, weights_file="m.w", weights_from=64, in_place=True)
         assert {each: each.read_bytes() for each in (tmp_path / "store").iterdir()} == before
         save_optimized(path, tmp_path / "model/new.onnx", AS_IT_IS)
         save_optimized(path, path, AS_IT_IS, in_place=True)
         assert path.is_symlink()
-        for each in (path, tmp_path / "model/new.onnx"):
+        save_optimized(path, tmp_path / "model/other.onnx", AS_IT_IS, in_place=True)
+        for each in (path, tmp_path / "model/new.onnx", tmp_path / "model/other.onnx", tmp_path / "store/c"):
             answer = Session(each).run([np.ones(64, np.float32)])[0]
             np.testing.assert_array_equal(answer, np.arange(1, 65, dtype=np.float32))
 

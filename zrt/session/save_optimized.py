@@ -46,7 +46,7 @@ def save_optimized(
 
     With `weights_file`, the name of a file beside `path`, weights of `weights_from` bytes and more go there: a model
     file holds at most 2 GB. Without it, weights that the model has in other files go into the new file; a new ONNX file
-    in the model's own folder shares these files with the model.
+    in the model's own folder shares these files with the model, where none of them is a link out of the folder.
 
     Existing files are replaced as a whole at the end; sessions that read the old files are not affected. Only with
     `in_place` may they be the model's own file and those of its weights; a link stays, and the file that it leads to is
@@ -84,10 +84,11 @@ def save_optimized(
         kept = model_files(source, entries_of_load)
         own = "" if source.path is None else os.fsdecode(source.path)
     folder = entries_of_load.get(EXTERNAL_DATA_DIR) or os.path.dirname(own) or os.curdir
+    place = os.path.realpath(target) if in_place else target
     # In the model's own place the new file is loaded as the model is, perhaps with weights from elsewhere.
     in_its_place = bool(own) and is_same(own, target)
-    new_folder = folder if in_its_place else os.path.dirname(target) or os.curdir
-    outside = kept[bool(own) :]
+    new_folder = folder if in_its_place else os.path.dirname(place) or os.curdir
+    outside = kept[1:] if own else kept
     # The model may be a link, and have weights where the link leads; the new file is none.
     shares = is_same(folder, new_folder) and (in_its_place or all(_is_below(each, new_folder) for each in outside))
     moves = bool(outside) and weights_file is None and (in_ort_format or not shares)
@@ -96,12 +97,13 @@ def save_optimized(
         trusted = map(os.fsdecode, paths(chosen.trusted_folders, "trusted_folders"))
         chosen = replace(chosen, trusted_folders=[folder, *trusted])
     if in_place:
-        target, kept = os.path.realpath(target), []
-        if weights_file is not None and in_its_place and not is_same(os.path.dirname(target), folder):
+        named = own if in_its_place else target
+        if weights_file is not None and os.path.dirname(place) != os.path.realpath(os.path.dirname(named)):
             raise ArgumentError(
-                f"weights_file: {own!r} leads to {target!r}, and the weights beside that would not be found: name that "
-                "file itself, or leave weights_file out"
+                f"weights_file: {named!r} leads to {place!r}, and the weights beside that would not be found by the "
+                "link: name that file as the model and as path, or leave weights_file out"
             )
+        target, kept = place, []
     beside = [] if weights_file is None else [weights_file]
     with replacing(target, *beside, inputs=kept) as (written, *_):
         optimized = f"{written}.onnx" if in_ort_format else written
