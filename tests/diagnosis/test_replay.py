@@ -69,6 +69,7 @@ def test_options_that_are_no_data_are_a_difference(tmp_path: Path) -> None:
         memory_limit="1MiB",
         thread_factory=lambda work: threading.Thread(target=work),
         trusted_folders=[tmp_path / "folder"],
+        config_entries={"ep.share_ep_contexts": "0"},
         log_severity_level="FATAL",
     )
     session = zrt.Session(path, options)
@@ -79,7 +80,8 @@ def test_options_that_are_no_data_are_a_difference(tmp_path: Path) -> None:
     assert found.failed_again
     assert found.differences == (
         "thread_factory was given then, which the capsule does not have",
-        "trusted_folders is left out",
+        "trusted_folders: left out, so copy the weights into the model's folder",
+        "config_entries['ep.share_ep_contexts']: left out",
     )
 
 

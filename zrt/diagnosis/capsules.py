@@ -119,8 +119,10 @@ def _as_data(path: str, options: SessionOptions) -> tuple[dict[str, Any], list[s
         except Error:
             others.append(item.name)
     kept = replace(options, **{name: getattr(default, name) for name in others})
-    # A recipe makes their paths absolute.
-    return json.loads(SessionSpec(path, kept)._options), others
+    # A recipe makes their paths absolute, where the current folder is still there.
+    with suppress(Error, OSError):
+        return json.loads(SessionSpec(path, kept)._options), others
+    return kept.to_dict(), others
 
 
 def _content(inputs: Iterable[tuple[str, Any]]) -> list[tuple[str, np.ndarray[Any, Any]]]:

@@ -23,8 +23,11 @@ from zrt.loading.session_options import WRITING_NOTHING, SessionOptions
 from zrt.memory import arrays
 from zrt.session.session import Session
 
-# The lists among the options that make a load run code of others, or read files of others.
-_LEFT_OUT = ("custom_op_libraries", "trusted_folders")
+# The options that make a load run code of others, or read files of others; and what helps without them.
+_LEFT_OUT = {
+    "custom_op_libraries": "so their operators are missing",
+    "trusted_folders": "so copy the weights into the model's folder",
+}
 
 
 @public
@@ -110,7 +113,9 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
         differences.append("the model came from memory then: the capsule has no options")
     differences += [f"{option} was given then, which the capsule does not have" for option in others]
     options = _harmless(recorded)
-    differences += [f"{option} is left out" for option in _LEFT_OUT if getattr(recorded, option)]
+    differences += [f"{option}: left out, {how}" for option, how in _LEFT_OUT.items() if getattr(recorded, option)]
+    without = sorted(recorded.config_entries.keys() - options.config_entries.keys())
+    differences += [f"config_entries[{key!r}]: left out" for key in without]
     error_now, seconds, made_up = None, None, False
     try:
         if about.get("fingerprint") is not None:
