@@ -174,7 +174,7 @@ class TestSearch:
         assert (best, verdicts(trials)) == (SPEC, ["not tried"] * 3)
         assert {trial.reason for trial in trials.values()} == {"the results differ: 'y'"}
         [*_, last] = tune.Tuning("latency", zrt.Options(), tuple(trials.values())).summary()
-        assert last == "the results differ: 'y': the given options stay as they are"
+        assert last == "the results differ: 'y', so the given options stay as they are"
 
     def test_spinning_of_one_thread_is_not_measured(self) -> None:
         spec = zrt.SessionSpec(models.add(), zrt.SessionOptions(intra_op_num_threads=1))

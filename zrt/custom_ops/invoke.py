@@ -89,7 +89,8 @@ class Op(Owner):
         self._handle = None
         require_type(info, KernelInfo, "info", "a KernelInfo")
         kernel = info._opened()
-        for subject, argument in (("types", types or {}), ("attributes", attributes or {})):
+        types = {} if types is None else types
+        for subject, argument in (("types", types), ("attributes", attributes or {})):
             require_type(argument, Mapping, subject, "a dict")
         label = text(name, "name")
         self.name, self._domain, self._version = name, domain, integer(version, "version", 1)
@@ -99,7 +100,7 @@ class Op(Owner):
         self._info = info
         self._inferred: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
         with status.named(f"{name}, types"):
-            chosen = {text(each, "a name").decode(): ElementType.of(kind) for each, kind in (types or {}).items()}
+            chosen = {text(each, "a name").decode(): ElementType.of(kind) for each, kind in types.items()}
         where = text(domain, "domain")
         self._check()
         bound = self._bound(label, where, chosen)
@@ -173,8 +174,10 @@ class Op(Owner):
             if constraint not in known:
                 raise ArgumentError(f"{self.name}, types: there is no {constraint!r}, only {', '.join(sorted(known))}")
             if bound.setdefault(constraint, kind) is not kind:
-                is_, not_ = type_name(bound[constraint]), type_name(kind)
-                raise DTypeError(f"{self.name}, types: {constraint!r} is {is_} by the inputs and outputs, not {not_}")
+                right, given = type_name(bound[constraint]), type_name(kind)
+                raise DTypeError(
+                    f"{self.name}, types: {constraint!r} is {right} by the inputs and outputs, not {given}"
+                )
         return bound
 
     def _shapes(self, fed: list[Value]) -> tuple[tuple[int, ...] | None, ...]:

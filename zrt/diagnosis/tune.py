@@ -93,7 +93,7 @@ class Tuning:
         if not unmeasured and all(trial.verdict in ("given", "not tried") for trial in self.trials):
             unmeasured = TOO_SHORT
         if unmeasured:
-            return [*lines, f"{unmeasured}: the given options stay as they are"]
+            return [*lines, f"{unmeasured}, so the given options stay as they are"]
         if not won:
             return [*lines, "no setting is clearly better than the given options: they stay as they are"]
         what = "memory" if self.goal == "memory" else "time"

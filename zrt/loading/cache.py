@@ -249,7 +249,7 @@ def content_of(folder: str, source: Source, external_data_dir: str | None, trust
         digest, outside = _known_model(folder, os.fsdecode(source.path), source)
     content = [digest]
     if outside:
-        # Deferred, as all that a load from an entry does not need.
+        # Deferred: only models with weights outside need it.
         from zrt.loading.external_weights import WeightFiles
 
         beside = external_data_dir or os.path.dirname(os.fsdecode(source.path or b""))
