@@ -86,17 +86,23 @@ def test_plot_that_cannot_be_written_is_named(tmp_path, monkeypatch, capsys, num
 
 
 @pytest.mark.parametrize(
-    ("command", "before", "after", "subject"),
-    [("compile", [], ["--required-operators"], "path"), ("tune", ["--output"], ["--seconds", "0.1"], "--output")],
+    ("command", "before", "after", "subject", "printed"),
+    [
+        ("compile", [], ["--required-operators"], "path", ""),
+        ("tune", ["--output"], ["--seconds", "0.1"], "--output", "the given options stay as they are\n"),
+    ],
 )
-def test_text_on_a_full_disk_is_named(tmp_path, monkeypatch, complaint, command, before, after, subject):
+def test_text_on_a_full_disk_is_named(tmp_path, monkeypatch, capsys, command, before, after, subject, printed):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     output = tmp_path / "written.toml"
     monkeypatch.setattr(Path, "write_text", full)
-    err = complaint(command, shipped("digits.onnx"), *before, output, *after, status=1)
+    assert main([command, str(shipped("digits.onnx")), *before, str(output), *after]) == 1
+    out, err = capsys.readouterr()
     assert err == f"zrt {command}: {subject}: '{output}' cannot be written: No space left on device\n"
+    # Without its file a measurement is still there.
+    assert (out[-len(printed) :] if printed else out) == printed
     assert not list(tmp_path.iterdir())
 
 
