@@ -180,9 +180,18 @@ class TestInPlace:
         path = tmp_path / "model/m.onnx"
         before = {each: each.read_bytes() for each in (tmp_path / "store").iterdir()}
         (tmp_path / "model/other.onnx").symlink_to(tmp_path / "store/c")
-        for target in (path, tmp_path / "store/a", tmp_path / "model/other.onnx"):
-            with pytest.raises(ArgumentError, match=r"weights_file: .* leads to .*store/[ac].*name that file as"):
-                save_optimized(path, target, AS_IT_IS, weights_file="m.w", weights_from=64, in_place=True)
+        for model, target, advice in (
+            (path, path, "name that file as the model and path,"),
+            (path, tmp_path / "store/a", "name that file as the model and path,"),
+            (path, tmp_path / "model/other.onnx", "name that file as path,"),
+            (tmp_path / "store/a", path, "name that file as the model and path,"),
+        ):
+            given = {"weights_file": "m.w", "weights_from": 64, "in_place": True}
+            if model != path:
+                # Its weights have another name there.
+                given["external_data_dir"] = tmp_path / "model"
+            with pytest.raises(ArgumentError, match=rf"weights_file: .* leads to .*store/[ac].*{advice}"):
+                save_optimized(model, target, AS_IT_IS, **given)
         assert {each: each.read_bytes() for each in (tmp_path / "store").iterdir()} == before
         save_optimized(path, tmp_path / "model/new.onnx", AS_IT_IS)
         save_optimized(path, path, AS_IT_IS, in_place=True)
@@ -191,6 +200,18 @@ class TestInPlace:
         for each in (path, tmp_path / "model/new.onnx", tmp_path / "model/other.onnx", tmp_path / "store/c"):
             answer = Session(each).run([np.ones(64, np.float32)])[0]
             np.testing.assert_array_equal(answer, np.arange(1, 65, dtype=np.float32))
+
+    def test_weights_beside_the_model_would_not_be_found_in_their_folder(self, tmp_path):
+        (tmp_path / "weights").mkdir()
+        path = models.save_apart(models.weighted(), tmp_path / "m.onnx", "m.w")
+        (tmp_path / "m.w").rename(tmp_path / "weights/m.w")
+        given = {"external_data_dir": tmp_path / "weights", "in_place": True}
+        with pytest.raises(ArgumentError, match="would not be found there"):
+            save_optimized(path, path, AS_IT_IS, weights_file="m.w", weights_from=64, **given)
+        assert sorted(os.listdir(tmp_path)) == ["m.onnx", "weights"]
+        save_optimized(path, path, AS_IT_IS, **given)
+        session = Session(path, external_data_dir=tmp_path / "weights")
+        assert session.run([np.zeros(64, np.float32)])[0].tolist() == list(range(64))
 
     def test_weights_without_elements_stay_in_the_model(self, tmp_path):
         text = (

@@ -97,12 +97,8 @@ def save_optimized(
         trusted = map(os.fsdecode, paths(chosen.trusted_folders, "trusted_folders"))
         chosen = replace(chosen, trusted_folders=[folder, *trusted])
     if in_place:
-        named = own if in_its_place else target
-        if weights_file is not None and os.path.dirname(place) != os.path.realpath(os.path.dirname(named)):
-            raise ArgumentError(
-                f"weights_file: {named!r} leads to {place!r}, and the weights beside that would not be found by the "
-                "link: name that file as the model and as path, or leave weights_file out"
-            )
+        if weights_file is not None:
+            _require_beside(place, [own, target] if in_its_place else [target], folder if in_its_place else "")
         target, kept = place, []
     beside = [] if weights_file is None else [weights_file]
     with replacing(target, *beside, inputs=kept) as (written, *_):
@@ -141,6 +137,23 @@ def save_optimized(
                     "so that the result does not load: leave weights_file out, define the weights outside the body, or "
                     "take ONNX Runtime 1.31 or later"
                 ) from error
+
+
+def _require_beside(place: str, names: list[str], folder: str) -> None:
+    """Raises where weights beside `place` would not be found: by a link among its names, or in the model's `folder`."""
+    beside = os.path.dirname(place)
+    for name in names:
+        if os.path.realpath(os.path.dirname(name)) != beside:
+            arguments = " and ".join(("the model", "path")[-len(names) :])
+            raise ArgumentError(
+                f"weights_file: {name!r} leads to {place!r}, and the weights beside that would not be found by the "
+                f"link: name that file as {arguments}, or leave weights_file out"
+            )
+    if folder and os.path.realpath(folder) != beside:
+        raise ArgumentError(
+            f"weights_file: the model has its weights in {folder!r}, and those beside {place!r} would not be found "
+            "there: save it under another path"
+        )
 
 
 def _is_below(file: str, folder: str) -> bool:
