@@ -89,7 +89,7 @@ def test_plot_that_cannot_be_written_is_named(tmp_path, monkeypatch, capsys, num
     ("command", "before", "after", "subject", "printed"),
     [
         ("compile", [], ["--required-operators"], "path", ""),
-        ("tune", ["--output"], ["--seconds", "0.1"], "--output", "the given options stay as they are\n"),
+        ("tune", ["--output"], ["--seconds", "0.000001"], "--output", "the given options stay as they are\n"),
     ],
 )
 def test_text_on_a_full_disk_is_named(tmp_path, monkeypatch, capsys, command, before, after, subject, printed):

@@ -42,9 +42,12 @@ def test_trace_option_writes_a_chrome_trace(zrt, tmp_path):
     assert [event["name"] for event in events].count("model_run") == 2
 
 
-@pytest.mark.skipif(
+needs_compiler = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc" or shutil.which("cc") is None, reason="needs glibc and a C compiler"
 )
+
+
+@needs_compiler
 def test_calls_of_the_allocator_are_counted_where_asked(zrt_json, zrt):
     assert "mallocs" not in zrt_json("profile", "--runs", 1)
     counted = zrt_json("profile", "--runs", 1, "--threads", 1, "--mallocs")["mallocs"]
@@ -52,6 +55,7 @@ def test_calls_of_the_allocator_are_counted_where_asked(zrt_json, zrt):
     assert f"{counted:,.0f} in each run of a lane" in zrt("profile", "--runs", 1, "--threads", 1, "--mallocs")
 
 
+@needs_compiler
 def test_initializer_that_is_fed_does_not_go_with_mallocs(zrt_json, complaint, build, tmp_path):
     model = tmp_path / "model.onnx"
     proto = build("(float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")

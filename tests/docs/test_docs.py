@@ -303,8 +303,9 @@ class TestTables:
             for command in COMMANDS
             if "common.terminable()" in (Path(zrt.__file__).parent / "cli" / f"{command}.py").read_text("utf-8")
         ]
-        names = f"{', '.join(ending[:-1])} or {ending[-1]}"
-        assert f"\n| 129, 143 | {names} ended by SIGHUP or SIGTERM" in (DOCS / "cli.md").read_text("utf-8")
+        names = f"{', '.join(ending[:-1])} and {ending[-1]}"
+        said = f"\n| 129, 143 | ended by SIGHUP (129) or SIGTERM (143). {names} finish"
+        assert said in (DOCS / "cli.md").read_text("utf-8")
 
     @pytest.mark.parametrize("command", COMMANDS)
     def test_options_of_the_command(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the command as Ctrl-C does, after the run in progress.
+    """SIGTERM and SIGHUP end the command as Ctrl-C does, after a call of ONNX Runtime that is in progress.
 
     They stay ignored where they are, as after ``nohup``.
     """

@@ -72,14 +72,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--embed and --require-compiled are about what providers compile: name one")
     _protect_files(arguments, settings, output)
     if arguments.required_operators:
-        return _write_operators(arguments, settings, providers, compiling, output)
+        with common.terminable():
+            return _write_operators(arguments, settings, providers, compiling, output)
     if arguments.weights is None and arguments.weights_from is not None:
         raise UsageError("--weights-from goes with --weights")
     if arguments.weights is not None and not compiling and output.suffix.lower() == ORT_SUFFIX:
         raise UsageError(f"--weights: a model in ONNX Runtime's own format ({ORT_SUFFIX}) keeps its weights")
     begin = time.perf_counter_ns()
     try:
-        _write(arguments, settings, providers, compiling, output)
+        with common.terminable():
+            _write(arguments, settings, providers, compiling, output)
     except OrtError as error:
         free = shutil.disk_usage(output.absolute().parent).free
         error.add_note(f"{str(output)!r} is not written; its folder has {free:,} bytes left")

@@ -46,15 +46,15 @@ def run(arguments: argparse.Namespace) -> int:
     counted = {}
     with common.terminable():
         if arguments.mallocs:
-            # It may be impossible, and loads the model: it comes before the work, and not beside the session.
+            # Counting may be impossible, and loads the model in a process: before the work, and not beside a session.
             counted["mallocs"] = mallocs.in_a_run(SessionSpec(path, settings.session, requested), user)
         with Session(path, settings.session, requested) as session:
             fed = make_inputs(session, user, session.initializers)
             with fed.first_run():
                 profile = session.profile(fed.feeds(), arguments.runs, arguments.warmup)
             providers = list(session.providers)
-    if arguments.trace is not None:
-        profile.write(arguments.trace)
+        if arguments.trace is not None:
+            profile.write(arguments.trace)
     runs = [event.duration_us * MICROSECOND_NS for event in profile.runs]
     document = {
         "model": str(path),

@@ -56,18 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
         feeds = made_up(spec, inputs.user_inputs(arguments))
         with common.progress(quiet=page is None) as progress:
             found = tuned(spec, feeds, arguments.goal, arguments.seconds, progress)
-    written = None
-    try:
-        if output is not None:
-            # A file of options says more than a recipe.
-            best = replace(found.options, run=settings.run, providers=providers)
-            text = best.to_json() if output.suffix.lower() == ".json" else best.to_toml()
-            with replacing(str(output), subject="--output", inputs=read) as (path,):
-                Path(path).write_text(text, "utf-8")
-            written = output
-    finally:
-        # The measurement took long, and a file that cannot be written does not take it away.
-        common.print_result(page, found.to_dict(), _show, found, written)
+        written = None
+        try:
+            if output is not None:
+                # A file of options says more than a recipe.
+                best = replace(found.options, run=settings.run, providers=providers)
+                text = best.to_json() if output.suffix.lower() == ".json" else best.to_toml()
+                with replacing(str(output), subject="--output", inputs=read) as (path,):
+                    Path(path).write_text(text, "utf-8")
+                written = output
+        finally:
+            # The measurement took long, and a file that cannot be written does not take it away.
+            common.print_result(page, found.to_dict(), _show, found, written)
     return 0
 
 
