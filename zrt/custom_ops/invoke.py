@@ -89,14 +89,14 @@ class Op(Owner):
         self._handle = None
         require_type(info, KernelInfo, "info", "a KernelInfo")
         kernel = info._opened()
-        types = {} if types is None else types
-        for subject, argument in (("types", types), ("attributes", attributes or {})):
+        types, attributes = {} if types is None else types, {} if attributes is None else attributes
+        for subject, argument in (("types", types), ("attributes", attributes)):
             require_type(argument, Mapping, subject, "a dict")
         label = text(name, "name")
         self.name, self._domain, self._version = name, domain, integer(version, "version", 1)
         self.inputs, self.outputs = _types(inputs, f"{name}, inputs"), _types(outputs, f"{name}, outputs")
         self._written = _written(self.outputs, f"{name}, output")
-        self._attributes = [Attr.of(key, value) for key, value in (attributes or {}).items()]
+        self._attributes = [Attr.of(key, value) for key, value in attributes.items()]
         self._info = info
         self._inferred: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
         with status.named(f"{name}, types"):

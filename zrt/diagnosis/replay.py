@@ -77,9 +77,10 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
 
     `model` takes the place of the model that the capsule names, which may be elsewhere, or have come from memory. Feeds
     that the capsule does not have are made up, of the shapes that it has. A load or a run that fails is part of the
-    result. Libraries of custom operators, trusted folders, and options by which a load writes files are left out, since
-    a capsule may be somebody else's. Raises `FileError` for a file that is no capsule, `ArgumentError` if it names no
-    model, and `ModelNotFoundError` if there is no such model here.
+    result. Libraries of custom operators, trusted folders, config entries about other files, formats and providers, and
+    options by which a load writes files are left out, since a capsule may be somebody else's. Raises `FileError` for a
+    file that is no capsule, `ArgumentError` if it names no model, and `ModelNotFoundError` if there is no such model
+    here.
     """
     path_bytes(capsule, "capsule")
     about, kept = capsules.read(capsule)
