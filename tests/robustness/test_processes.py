@@ -41,6 +41,7 @@ SCRIPTS = [
     *(("fork_before_session.py", made) for made in ("nothing", "library", "environment", "global pools")),
     ("fork_during_runs.py", 2),
     ("fork_in_a_run.py",),
+    *(("fork_beside_a_local.py", threads) for threads in ("pool", "factory")),
     ("fork_in_callback.py", 1),
     *(("fork_in_first_use.py", use) for use in ("submit", "run_async", "timeout", "error")),
     ("pool.py", 3),

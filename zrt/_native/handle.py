@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from types import TracebackType
@@ -16,7 +15,8 @@ from zrt.errors import AllocationError, ClosedError, NotCopyableError
 
 _unref = lib.zrt_handle_unref
 
-os.register_at_fork(after_in_child=lib.zrt_handle_forked)
+if lib.zrt_handle_watch_forks():
+    raise MemoryError("no memory to watch for forks")
 
 
 def _references(parents: Sequence[Handle]) -> list[Any]:

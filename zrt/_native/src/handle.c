@@ -1,4 +1,5 @@
 #include <Python.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,10 @@ void zrt_handle_unref_kept(void *kept, zrt_handle *handle) {
     zrt_handle_unref(handle);
 }
 
-void zrt_handle_forked(void) {
+static void in_child(void) {
     generation++;
+}
+
+int zrt_handle_watch_forks(void) {
+    return pthread_atfork(NULL, NULL, in_child);
 }

@@ -36,6 +36,7 @@ void zrt_handle_unref(zrt_handle *handle);
 /* zrt_handle_unref with an argument that it ignores: Python binds an object to it, which the destructor keeps alive. */
 void zrt_handle_unref_kept(void *kept, zrt_handle *handle);
 
-/* Call it in the child after a fork. The child never releases what its parent made: a release may wait for threads that
-   exist only in the parent. */
-void zrt_handle_forked(void);
+/* Call it once. From then on the child of a fork never releases what its parent made: a release may wait for threads
+   that exist only in the parent. Python's own handlers would be too late: before them it frees what threads had for
+   themselves. Returns 0, or an error of the system. */
+int zrt_handle_watch_forks(void);
