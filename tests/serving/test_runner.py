@@ -171,12 +171,28 @@ class TestProof:
         runs.run(jobs(*arrays))
         assert (runs._batching.allowed, runs._batching.proven) == (False, False)
 
+    @pytest.mark.parametrize("number", [np.nan, np.inf])
+    @pytest.mark.parametrize("body", ["y = Softmax <axis = 0> (x)", "m = ReduceMean <axes = [0]> (x) y = Sub(x, m)"])
+    def test_requests_without_finite_numbers_prove_nothing(
+        self, load: Callable[..., zrt.Session], counted: Counted, body: str, number: float
+    ) -> None:
+        """Their results have none either, whatever the other rows of a run are."""
+        runs = runner(load(f"(float[n, 4] x) => (float[n, 4] y) {{ {body} }}", opset=13), counted)
+        nothing = np.full((1, 4), number, np.float32)
+        for _ in range(2):
+            runs.run(jobs(nothing, nothing))
+            assert (runs._batching.allowed, runs._batching.proven) == (True, False)
+        numbers = np.array([[1, 2, 3, 4]], np.float32)
+        values = runs.run(jobs(numbers, 2 * numbers))
+        assert not runs._batching.allowed
+        np.testing.assert_array_equal(values[0]["y"], np.ones((1, 4)) if "Softmax" in body else np.zeros((1, 4)))
+
     @pytest.mark.parametrize(
         "array",
         [
             np.zeros((1, 4), np.float32),
             np.array([[1, 2, 2, 1]], np.float32),
-            np.full((1, 4), np.nan, np.float32),
+            np.array([[1, np.nan, np.inf, 1]], np.float32),
             np.full((1, 4), 60_000, np.float16),
             np.array([[1, 2, 3, 4]], ml_dtypes.bfloat16),
             np.zeros((2, 4), np.int64),

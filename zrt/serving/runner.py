@@ -174,13 +174,13 @@ class Runner:
         ]
         if not proven:
             feeds = jobs[0].feeds
-            equal = all(np.array_equal(array, feeds[name]) for job in jobs for name, array in job.feeds.items())
+            equal = all(_equal(array, feeds[name]) for job in jobs for name, array in job.feeds.items())
             if not (equal and self._batching.proven_for_equal):
                 # If rows depend on those before or after them, the first or the last request differs.
-                for place in (0, -1):
-                    self._prove(jobs[place], results[place])
-                self._batching.proven = not equal or self._proves_beside_another(jobs[0])
-                self._batching.proven_for_equal = True
+                tells = [self._proves(jobs[place], results[place]) for place in (0, -1)]
+                proves = not equal or self._proves_beside_another(jobs[0])
+                if all(tells):
+                    self._batching.proven, self._batching.proven_for_equal = proves, True
         return self._finished(jobs, results, run)
 
     def _finished(self, jobs: Sequence[Job], results: Sequence[Results], run: _Run) -> list[Any]:
@@ -191,12 +191,17 @@ class Runner:
         self._metrics.computed(rows, run.copying, run.running, clock() - begin)
         return values
 
-    def _prove(self, job: Job, shared: Results) -> None:
-        """Compares the results of a job in a shared run with those of a run alone."""
-        alone = self._session.run(job.feeds, self._outputs, self._options)
-        for name, array in zip(self._outputs, alone, strict=True):
-            if not same(shared[name], np.asarray(array)):
+    def _proves(self, job: Job, shared: Results) -> bool:
+        """Compares the results of a job in a shared run with those of a run alone.
+
+        False if an output has no finite number: it would be the same, whatever the others of the run are.
+        """
+        outputs = self._session.run(job.feeds, self._outputs, self._options)
+        alone = dict(zip(self._outputs, map(np.asarray, outputs), strict=True))
+        for name, array in alone.items():
+            if not same(shared[name], array):
                 raise _NotSharedError(f"output {name!r} of a request has other values when the request shares a run")
+        return all(array.dtype.kind in "biuO" or not array.size or np.isfinite(array).any() for array in alone.values())
 
     def _proves_beside_another(self, job: Job) -> bool:
         """Compares the results of a job beside made-up ones with those of a run alone; False if those cannot run."""
@@ -208,8 +213,7 @@ class Runner:
         except Error:
             return False
         shared = {name: np.asarray(array) for name, array in zip(self._outputs, arrays, strict=True)}
-        self._prove(job, {name: array[: job.rows] for name, array in shared.items()})
-        return True
+        return self._proves(job, {name: array[: job.rows] for name, array in shared.items()})
 
     def _compute(self, jobs: Sequence[Job], size: int, exact: bool = False) -> _Run:
         """Runs the rows of all jobs; on a lane these are `size` rows, at whose end the last one repeats.
@@ -233,7 +237,7 @@ class Runner:
                         return _Run(outputs, size, copied - begin, clock() - copied)
                     except (ShapeError, UnsupportedError):
                         # An output is not as the model declares it: the session runs it nevertheless.
-                        self._known[tuple(shapes.values())] = hit = False
+                        self._known[self._key(shapes)] = hit = False
             if len(jobs) > 1:
                 feeds = {name: np.concatenate([job.feeds[name] for job in jobs]) for name in feeds}
             copied = clock()
@@ -243,9 +247,13 @@ class Runner:
         finally:
             self._metrics.ran(sum(job.rows for job in jobs), clock() - begin, hit)
 
+    def _key(self, shapes: Shapes) -> tuple[Shape, ...]:
+        """The shapes in the order of the model's inputs: clients may name these in any."""
+        return tuple(shapes[name] for name in self._signature.inputs if name in shapes)
+
     def _lane(self, shapes: Shapes) -> tuple[Lane | None, bool]:
         """The lane for these shapes, if they may have one, and whether that lane was there."""
-        key = tuple(shapes.values())
+        key = self._key(shapes)
         allowed = self._known.get(key)
         if allowed is None:
             if len(self._known) >= SHAPES_KEPT:
@@ -278,6 +286,7 @@ def _made_up(array: Array) -> list[Array]:
         return [~array, ~array]
     if kind in "iu":
         return [array + 1, array - 1]
+    array = np.where(np.isfinite(array), array, np.ones_like(array))
     with np.errstate(over="ignore", invalid="ignore"):
         return [(factor * array + factor).astype(array.dtype) for factor in (3, -7)]
 
@@ -297,6 +306,13 @@ def bucket_size(rows: int, most: int) -> int:
     """The rows of the lane for a batch: the next of 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on, at most `most`."""
     size = 1 << (rows - 1).bit_length()
     return min(size * 3 // 4 if size >= 4 and rows <= size * 3 // 4 else size, most)
+
+
+def _equal(one: Array, other: Array) -> bool:
+    """Whether two inputs are the same; numbers that are none are the same."""
+    if one.dtype.kind in "biuO":
+        return np.array_equal(one, other)
+    return np.array_equal(one.astype(np.float64), other.astype(np.float64), equal_nan=True)
 
 
 def same(shared: Array, alone: Array) -> bool:
