@@ -260,6 +260,21 @@ class TestFiles:
             twin.load(place)
             assert same(twin, steps.state)
 
+    def test_inputs_whose_names_numpy_could_take_for_each_other(self, tmp_path):
+        proto = models.parsed(
+            """(float[3] h, float[3] g) => (float[3] hn, float[3] gn) {
+                hn = Identity(h)
+                gn = Identity(g)
+            }"""
+        )
+        proto.graph.input[1].name = proto.graph.node[1].input[0] = "h.npy"
+        lane = Session(proto, SessionOptions(intra_op_num_threads=1)).lane(state={"hn": "h", "gn": "h.npy"})
+        lane.state.write({"h": f32(1, 1, 1), "h.npy": f32(2, 2, 2)})
+        lane.state.save(tmp_path / "state.npz")
+        twin = lane.new_state()
+        twin.load(tmp_path / "state.npz")
+        assert same(twin, lane.state)
+
     # numpy gives float8_e5m2 the kind of floats, and the others the kind of records.
     @pytest.mark.parametrize("name", ["bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"])
     def test_types_of_ml_dtypes(self, load, tmp_path, name):

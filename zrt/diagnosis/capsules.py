@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 # A recorder keeps the newest capsules that it wrote.
 MOST: Final = 16
 
-_ABOUT, _FEED = "about", "feed:"
+# The names of the arrays in a file. The end keeps numpy from taking one name for the other of "x" and "x.npy".
+_ABOUT, _FEED, _END = "about", "feed:", ":"
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ class Capsules:
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         target = self.folder / f"{stamp}-{os.getpid()}-{self.key}-{run.number}.zrt-capsule"
         with replacing(str(target), subject="capsules") as (place,), open(place, "wb") as file:
-            members = {f"{_FEED}{name}": array for name, array in kept.items()}
+            members = {f"{_FEED}{name}{_END}": array for name, array in kept.items()}
             text = np.frombuffer(json.dumps(about).encode(), np.uint8)
             np.savez(file, **{_ABOUT: text}, **members)  # type: ignore[arg-type]  # of another keyword
         self._arena_bytes = arena
@@ -147,7 +148,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, np.
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             about = json.loads(archive[_ABOUT].tobytes())
-            feeds = {each.removeprefix(_FEED): archive[each] for each in archive.files if each != _ABOUT}
+            names = {each: each.removeprefix(_FEED).removesuffix(_END) for each in archive.files if each != _ABOUT}
+            feeds = {name: archive[each] for each, name in names.items()}
         if not (isinstance(about, dict) and isinstance(about["run"], dict) and isinstance(about["reason"], str)):
             raise ValueError("it has no run")
     # numpy, zipfile and zlib raise errors of many types for a file of others.

@@ -32,8 +32,9 @@ from zrt.values.value import Value, at_address
 Array: TypeAlias = "np.ndarray[Any, Any]"
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
 
-# The names of the arrays in a file: an input may have any name.
-_CONTENT = "state:"
+# The names of the arrays in a file. An input may have any name; the end keeps numpy from taking one name for the other
+# of "x" and "x.npy".
+_CONTENT, _END = "state:", ":"
 _COUNTS = "counts"
 
 
@@ -331,7 +332,7 @@ class State(Owner, Mapping[str, Any]):
     def save(self, file: File) -> None:
         """Writes the content into a file of `numpy.savez`, which replaces one that is there, or into an open file."""
         content = self.snapshot()
-        named = {f"{_CONTENT}{name}": _raw(array) for name, array in content.arrays.items()}
+        named = {f"{_CONTENT}{name}{_END}": _raw(array) for name, array in content.arrays.items()}
         counts = np.array([content.steps, content.seen, *content.positions], np.int64)
         with _opened(file, "wb") as place:
             np.savez(place, **{_COUNTS: counts}, **named)  # type: ignore[arg-type]  # of another keyword
@@ -350,8 +351,9 @@ class State(Owner, Mapping[str, Any]):
             with np.load(place, allow_pickle=False) as archive:
                 members = {name: archive[name] for name in archive.files}
                 counts = members.pop(_COUNTS).astype(np.int64, casting="safe").tolist()
-                named = {name.removeprefix(_CONTENT): _typed(self._layout, name, members[name]) for name in members}
-                return StateSnapshot(named, counts[0], counts[1], tuple(counts[2:]))
+                names = {each: each.removeprefix(_CONTENT).removesuffix(_END) for each in members}
+                content = {name: _typed(self._layout, name, members[each]) for each, name in names.items()}
+                return StateSnapshot(content, counts[0], counts[1], tuple(counts[2:]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layout.by_name)
@@ -488,7 +490,7 @@ def _raw(array: Array) -> Array:
 
 
 def _typed(layout: Layout, name: str, array: Array) -> Array:
-    index = layout.by_name.get(name.removeprefix(_CONTENT))
+    index = layout.by_name.get(name)
     kind = None if index is None else layout.pairs[index].element_type
     if kind is None or kind.packed or kind.dtype is None or not arrays.is_added(kind.dtype):
         return array
