@@ -256,6 +256,8 @@ class TestMaps:
             ({"a": 1.5}, (None, "int64"), DTypeError, "map, values: expected int64, got float 1.5"),
             ({"a": True}, (None, "int64"), DTypeError, "map, values: expected int64, got bool True"),
             ({"a": 2**63}, (None, "int64"), ArgumentError, "map, values"),
+            ({"a": np.uint64(2**63)}, (None, "int64"), ArgumentError, "map, values"),
+            ({np.uint64(2**63): 1.5}, ("int64", None), ArgumentError, "map, keys"),
             ({"a": 1e300}, (None, "float32"), ArgumentError, r"map, values: 1e\+300 is too large for float32"),
             ({"a": np.inf, "b": -4e38}, (None, "float32"), ArgumentError, r"map, values: -4e\+38"),
             ({"a": np.longdouble("1e400")}, (None, "float64"), ArgumentError, r"map, values: .*1e\+400.* is too large"),

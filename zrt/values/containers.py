@@ -68,6 +68,9 @@ def _column(items: list[Any], wanted: Any, allowed: Sequence[ElementType], subje
             raise wrong_type(subject, type_name(element_type), item)
     if element_type is ElementType.STRING:
         return Value.from_strings(items, (len(items),), subject)
+    if element_type is ElementType.INT64:
+        # numpy wraps its own unsigned numbers, and raises for Python's.
+        items = [int(item) for item in items]
     try:
         with np.errstate(over="ignore"):
             array = np.array(items, element_type.dtype)
