@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -215,7 +216,8 @@ def of_runs(session: Session, feeds: Feeds, runs: int, warmup: int) -> Profile:
             # The times of each trace start at 0.
             events += [replace(event, start_us=event.start_us + start_us) for event in Profile.read(written[0]).events]
             # Those of many runs would fill the disk.
-            os.unlink(written[0])
+            with suppress(OSError):
+                os.unlink(written[0])
     return Profile(tuple(sorted(events, key=_order)))
 
 
