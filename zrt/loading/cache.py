@@ -167,6 +167,11 @@ def open_folder(folder: str) -> None:
     """Makes the folder if there is none; raises `UnusableFolder` or `OSError` where it cannot be used."""
     if not os.path.isabs(folder):
         raise UnusableFolder("the user has no home: name the folder of the cache")
+    try:
+        folder.encode()
+    except UnicodeEncodeError:
+        # ONNX Runtime gets it as a text, to find the weights of an entry.
+        raise UnusableFolder(f"{folder!r} is no UTF-8") from None
     _make_folder(folder)
     require_own(folder)
     _make_folder(os.path.join(folder, _MEMOS))

@@ -40,11 +40,14 @@ def required_operators(model: Model, options: SessionOptions, providers: Provide
         with temporary_folder("zrt-operators-") as folder:
             graph = os.path.join(folder, "optimized.onnx")
             # Weights beside the graph: a model file holds at most 2 GB.
-            weights = {SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME: "weights"}
+            entries = {
+                SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME: "weights",
+                SessionConfigKey.SAVE_MODEL_FORMAT: "ONNX",
+            }
             saving = replace(
                 options,
                 graph_optimization_level=level,
-                config_entries={**options.config_entries, **weights},
+                config_entries={**options.config_entries, **entries},
                 **(WRITING_NOTHING | {"optimized_model_filepath": graph}),
                 # ORT warns that the highest level is for this CPU.
                 log_severity_level=LogSeverity.ERROR,
