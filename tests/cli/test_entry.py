@@ -245,6 +245,26 @@ class TestProcess:
         assert process.communicate(timeout=60) == ("", "")
         assert (process.returncode, list(tmp_path.iterdir())) == (status, [])
 
+    @pytest.mark.parametrize(
+        ("function", "arguments"),
+        [
+            ("Path.write_text", ("tune", "m.onnx", "--seconds", "0.000001", "--output", "written.json")),
+            ("Path.write_text", ("compile", "m.onnx", "written", "--required-operators")),
+            ("origin.append", ("compile", "m.onnx", "written.onnx")),
+        ],
+    )
+    def test_signal_while_a_file_is_written_leaves_none(self, saved, tmp_path, function, arguments):
+        saved(models.add(), "m.onnx")
+        program = (
+            "import signal, sys; from pathlib import Path; from zrt.loading import origin; from zrt.cli import main\n"
+            "def end(path, *_): open(path, 'ab').write(b'half'); signal.raise_signal(signal.SIGTERM)\n"
+            f"{function} = end\n"
+            "sys.exit(main(sys.argv[1:]))"
+        )
+        environment = {**processes.environment(), "TMPDIR": str(tmp_path)}
+        done = processes.run(sys.executable, "-c", program, *arguments, "--json", cwd=tmp_path, env=environment)
+        assert (done.returncode, done.stderr, os.listdir(tmp_path)) == (143, "", ["m.onnx"])
+
     def test_hangup_is_ignored_after_nohup(self, tmp_path):
         heed_not = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
         options = {"env": {**processes.environment(), "TMPDIR": str(tmp_path)}, "preexec_fn": heed_not}

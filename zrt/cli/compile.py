@@ -176,6 +176,11 @@ def _protect_files(arguments: argparse.Namespace, settings: Options, output: Pat
             plain_name(arguments.weights, output, "--weights")
         except ArgumentError as error:
             raise UsageError(str(error)) from None
+        if arguments.in_place and os.path.realpath(arguments.model.parent) != str(output.parent):
+            raise UsageError(
+                f"--weights: {str(arguments.model)!r} leads to {str(output)!r}, and no load by the link would find "
+                "weights beside that: leave --weights out, or give OUTPUT"
+            )
         weights = output.parent / arguments.weights
         replaced = arguments.in_place and any(is_same(weights, each) for each in read if each != arguments.options)
         if not replaced:

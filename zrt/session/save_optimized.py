@@ -141,18 +141,16 @@ def save_optimized(
 
 def _require_beside(place: str, names: list[str], folder: str) -> None:
     """Raises where weights beside `place` would not be found: by a link among its names, or in the model's `folder`."""
-    beside = os.path.dirname(place)
+    beside, advice = os.path.dirname(place), "leave weights_file out, or save the model under another path"
     for name in names:
         if os.path.realpath(os.path.dirname(name)) != beside:
-            arguments = " and ".join(("the model", "path")[-len(names) :])
             raise ArgumentError(
-                f"weights_file: {name!r} leads to {place!r}, and the weights beside that would not be found by the "
-                f"link: name that file as {arguments}, or leave weights_file out"
+                f"weights_file: {name!r} leads to {place!r}, and no load by the link would find weights beside that: "
+                f"{advice}"
             )
     if folder and os.path.realpath(folder) != beside:
         raise ArgumentError(
-            f"weights_file: the model has its weights in {folder!r}, and those beside {place!r} would not be found "
-            "there: save it under another path"
+            f"weights_file: a load with external_data_dir={folder!r} would not find weights beside {place!r}: {advice}"
         )
 
 
