@@ -164,14 +164,16 @@ class _Bound:
         lib.zrt_handle_ref(self.binding.reference)
         self.counted = True
 
-    def __del__(self, unref: Callable[..., None] = lib.zrt_handle_unref) -> None:
+    def __del__(
+        self, unref: Callable[..., None] = lib.zrt_handle_unref, is_own: Callable[..., int] = lib.zrt_handle_is_own
+    ) -> None:
         """Unbinds everything: a value that this binding made, and that is bound here, would keep the binding alive.
 
         At Python's end the names of this module may be gone before this object.
         """
         if self.counted:
             # A forked child never releases what its parent made.
-            if not self.owner.table.lost:
+            if is_own(self.binding.reference):
                 table = self.owner.table.pointer
                 table.ClearBoundInputs(self.binding.pointer)
                 table.ClearBoundOutputs(self.binding.pointer)

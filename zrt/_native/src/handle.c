@@ -60,8 +60,12 @@ zrt_handle *zrt_handle_object(uintptr_t object) {
     return handle;
 }
 
+int zrt_handle_is_own(const zrt_handle *handle) {
+    return handle->generation == generation;
+}
+
 static void release_one(zrt_handle *handle) {
-    if (handle->generation == generation) {
+    if (zrt_handle_is_own(handle)) {
         if (handle->pointer != NULL)
             handle->release(handle->pointer);
         for (size_t i = 0; i < handle->parent_count; i++)

@@ -36,7 +36,10 @@ void zrt_handle_unref(zrt_handle *handle);
 /* zrt_handle_unref with an argument that it ignores: Python binds an object to it, which the destructor keeps alive. */
 void zrt_handle_unref_kept(void *kept, zrt_handle *handle);
 
-/* Call it once. From then on the child of a fork never releases what its parent made: a release may wait for threads
-   that exist only in the parent. Python's own handlers would be too late: before them it frees what threads had for
-   themselves. Returns 0, or an error of the system. */
+/* Whether this process made the handle, and not the parent of a fork. */
+int zrt_handle_is_own(const zrt_handle *handle);
+
+/* From then on the child of a fork never releases what its parent made: a release may wait for threads that exist only
+   in the parent. Python's own handlers would come too late: before them Python frees the thread-local objects of the
+   threads that are gone. Returns 0, or an error of the system. */
 int zrt_handle_watch_forks(void);

@@ -22,9 +22,7 @@ def hold():
     ended.wait()
 
 
-thread = threading.Thread(target=hold)
-thread.start()
-made.wait()
+threading.Thread(target=hold, daemon=True).start()
+assert made.wait(60)
 fork(lambda: None, 20)
 ended.set()
-thread.join()
