@@ -11,7 +11,7 @@ import zrt
 from tests.serving.conftest import Counted, job
 from tests.support.models import ENDLESS
 from zrt.errors import MemoryLimitError
-from zrt.serving.runner import Batching, Runner, bucket_size, same
+from zrt.serving.runner import SILENT_RUNS, Batching, Runner, bucket_size, same
 from zrt.serving.signature import Signature
 
 
@@ -170,6 +170,30 @@ class TestProof:
         arrays = [np.array([sent], np.float32 if "float" in text else np.int64)] * 2
         runs.run(jobs(*arrays))
         assert (runs._batching.allowed, runs._batching.proven) == (False, False)
+
+    def test_output_that_never_has_a_finite_number_is_passed_over(
+        self, load: Callable[..., zrt.Session], counted: Counted
+    ) -> None:
+        text = "(float[n, 4] x) => (float[n, 4] y, float[n, 4] z) { y = Neg(x) d = Sub(x, x) z = Div(d, d) }"
+        runs = runner(load(text), counted)
+        proven = []
+        for _ in range(SILENT_RUNS + 1):
+            runs.run(jobs(rows(1), rows(2)))
+            proven.append(runs._batching.proven)
+        assert proven == [False] * SILENT_RUNS + [True]
+
+    def test_order_of_the_inputs_in_a_request_does_not_matter(
+        self, load: Callable[..., zrt.Session], counted: Counted
+    ) -> None:
+        runs = runner(
+            load("(float[n, a] x, float[n, b] z) => (float[n, c] y) { y = Concat <axis = 1> (x, z) }"), counted
+        )
+        x, z = np.ones((1, 3), np.float32), np.zeros((1, 2), np.float32)
+        for feeds in ({"x": x, "z": z}, {"z": z, "x": x}, {"x": x, "z": z}):
+            runs.run([job(feeds, 1)])
+        assert counted.hits == [False, False, True]
+        runs.run([job({"z": x, "x": z}, 1)])
+        assert counted.hits[-1] is False
 
     @pytest.mark.parametrize("number", [np.nan, np.inf])
     @pytest.mark.parametrize("body", ["y = Softmax <axis = 0> (x)", "m = ReduceMean <axes = [0]> (x) y = Sub(x, m)"])

@@ -36,18 +36,26 @@ SHAPES_KEPT = 1024
 TOLERANCE = 0.02
 
 
+# An output that has no finite number in so many compared runs may never have one.
+SILENT_RUNS = 8
+
+
 @dataclass(slots=True, eq=False)
 class Batching:
     """Whether the requests of a model share runs; the model's runners share this object.
 
     The model's declaration allows it, and the first shared run proves it: the rows of its first and its last request
     are those of runs alone. Otherwise no run is shared from then on. Where all its requests are equal, a run
-    beside made-up ones has to show the same; if the model refuses those, the proof holds for equal requests alone.
+    beside made-up ones has to show the same; if the model refuses those, the proof holds for equal requests alone. A run
+    with an output without any finite number proves nothing, and the next is compared too; after `SILENT_RUNS` of them
+    the other outputs are enough.
     """
 
     allowed: bool
     proven: bool = False
     proven_for_equal: bool = False
+    silent_runs: int = 0
+    """The shared runs that proved nothing."""
     refuted: str = ""
     """The reason why a run showed that requests cannot share runs."""
 
@@ -181,6 +189,8 @@ class Runner:
                 proves = not equal or self._proves_beside_another(jobs[0])
                 if all(tells):
                     self._batching.proven, self._batching.proven_for_equal = proves, True
+                else:
+                    self._batching.silent_runs += 1
         return self._finished(jobs, results, run)
 
     def _finished(self, jobs: Sequence[Job], results: Sequence[Results], run: _Run) -> list[Any]:
@@ -194,14 +204,15 @@ class Runner:
     def _proves(self, job: Job, shared: Results) -> bool:
         """Compares the results of a job in a shared run with those of a run alone.
 
-        False if an output has no finite number: it would be the same, whatever the others of the run are.
+        False if an output has no finite number: such an output may be the same whatever else is in the run.
         """
         outputs = self._session.run(job.feeds, self._outputs, self._options)
         alone = dict(zip(self._outputs, map(np.asarray, outputs), strict=True))
         for name, array in alone.items():
             if not same(shared[name], array):
                 raise _NotSharedError(f"output {name!r} of a request has other values when the request shares a run")
-        return all(array.dtype.kind in "biuO" or not array.size or np.isfinite(array).any() for array in alone.values())
+        tells = [array.dtype.kind in "biuO" or not array.size or np.isfinite(array).any() for array in alone.values()]
+        return any(tells) if self._batching.silent_runs >= SILENT_RUNS else all(tells)
 
     def _proves_beside_another(self, job: Job) -> bool:
         """Compares the results of a job beside made-up ones with those of a run alone; False if those cannot run."""
@@ -309,7 +320,7 @@ def bucket_size(rows: int, most: int) -> int:
 
 
 def _equal(one: Array, other: Array) -> bool:
-    """Whether two inputs are the same; numbers that are none are the same."""
+    """Whether two inputs are the same; NaN equals NaN here."""
     if one.dtype.kind in "biuO":
         return np.array_equal(one, other)
     return np.array_equal(one.astype(np.float64), other.astype(np.float64), equal_nan=True)
