@@ -242,9 +242,12 @@ class TestRequiredOperators:
             pytest.skip(f"this environment {done.stderr}")
         assert json.loads(done.stdout) == operators, done.stderr
 
-    def test_options_write_no_profiles(self, zrt_json, digits, tmp_path):
+    def test_options_write_no_profiles_and_no_other_format(self, zrt_json, digits, tmp_path):
         options = tmp_path / "options.toml"
-        options.write_text(f"[session]\nprofile_file_prefix = {str(tmp_path / 'trace')!r}\n")
+        options.write_text(
+            f"[session]\nprofile_file_prefix = {str(tmp_path / 'trace')!r}\n"
+            '[session.config_entries]\n"session.save_model_format" = "ORT"\n'
+        )
         zrt_json("compile", digits, tmp_path / "list", "--required-operators", "--options", options)
         assert not list(tmp_path.glob("trace*"))
 

@@ -8,6 +8,7 @@ import pytest
 
 import zrt
 from tests.support import models
+from zrt.diagnosis import capsules
 
 QUIET = zrt.SessionOptions(log_severity_level="FATAL", intra_op_num_threads=1)
 MODEL = models.parsed("(float[n] x) => (float[n] y) { a = Exp(x) b = Cos(a) y = Exp(b) }")
@@ -83,6 +84,16 @@ def test_options_that_are_no_data_are_a_difference(tmp_path: Path) -> None:
         "trusted_folders: left out, so copy the weights into the model's folder",
         "config_entries['ep.share_ep_contexts']: left out",
     )
+
+
+def test_feeds_whose_names_numpy_could_take_for_each_other(tmp_path: Path) -> None:
+    proto = models.parsed("(float[2] x, float[2] z) => (float[2] y) { y = Sub(x, z) }")
+    proto.graph.input[1].name = proto.graph.node[0].input[1] = "x.npy"
+    session = zrt.Session(proto, QUIET)
+    with session.record(capsules=tmp_path, slower_than=EACH, feeds=True) as recorder:
+        session.run({"x": np.ones(2, np.float32), "x.npy": np.zeros(2, np.float32)})
+        _, feeds = capsules.read(recorder.capsules[0])
+    assert {name: array.tolist() for name, array in feeds.items()} == {"x": [1, 1], "x.npy": [0, 0]}
 
 
 def test_model_from_memory_has_no_options(session: zrt.Session, tmp_path: Path) -> None:

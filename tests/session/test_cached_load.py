@@ -332,7 +332,7 @@ class TestFolder:
     def test_folder_whose_name_is_no_text(self, model, tmp_path):
         session = zrt.Session(model, zrt.SessionOptions(cache=tmp_path / os.fsdecode(b"c\xff")))
         assert session.cache is not None
-        assert "is no UTF-8" in session.cache
+        assert "is not valid UTF-8" in session.cache
 
     def test_path_of_too_many_folders(self, load, model, folder):
         assert "recursion" in load(model, options={"cache": folder.joinpath(*"a" * 1500)})

@@ -206,7 +206,7 @@ class TestInPlace:
         path = models.save_apart(models.weighted(), tmp_path / "m.onnx", "m.w")
         (tmp_path / "m.w").rename(tmp_path / "weights/m.w")
         given = {"external_data_dir": tmp_path / "weights", "in_place": True}
-        with pytest.raises(ArgumentError, match=r"external_data_dir='.*weights' would not find"):
+        with pytest.raises(ArgumentError, match=r"weights in '.*weights' would not find"):
             save_optimized(path, path, AS_IT_IS, weights_file="m.w", weights_from=64, **given)
         assert sorted(os.listdir(tmp_path)) == ["m.onnx", "weights"]
         save_optimized(path, path, AS_IT_IS, **given)

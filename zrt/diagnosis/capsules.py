@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # A recorder keeps the newest capsules that it wrote.
 MOST: Final = 16
 
-# The names of the arrays in a file. The end keeps numpy from taking one name for the other of "x" and "x.npy".
+# The names of the arrays in a file. numpy adds ".npy" to names: without the end it would read that of "x" for "x.npy".
 _ABOUT, _FEED, _END = "about", "feed:", ":"
 
 

@@ -32,8 +32,8 @@ from zrt.values.value import Value, at_address
 Array: TypeAlias = "np.ndarray[Any, Any]"
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
 
-# The names of the arrays in a file. An input may have any name; the end keeps numpy from taking one name for the other
-# of "x" and "x.npy".
+# The names of the arrays in a file. An input may have any name. numpy adds ".npy" to names: without the end it would
+# read the array of "x" for "x.npy".
 _CONTENT, _END = "state:", ":"
 _COUNTS = "counts"
 

@@ -170,8 +170,8 @@ def open_folder(folder: str) -> None:
     try:
         folder.encode()
     except UnicodeEncodeError:
-        # ONNX Runtime gets it as a text, to find the weights of an entry.
-        raise UnusableFolder(f"{folder!r} is no UTF-8") from None
+        # ONNX Runtime gets the path as UTF-8, to find the weights of an entry.
+        raise UnusableFolder(f"{folder!r} is not valid UTF-8") from None
     _make_folder(folder)
     require_own(folder)
     _make_folder(os.path.join(folder, _MEMOS))

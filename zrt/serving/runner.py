@@ -46,9 +46,9 @@ class Batching:
 
     The model's declaration allows it, and the first shared run proves it: the rows of its first and its last request
     are those of runs alone. Otherwise no run is shared from then on. Where all its requests are equal, a run
-    beside made-up ones has to show the same; if the model refuses those, the proof holds for equal requests alone. A run
-    with an output without any finite number proves nothing, and the next is compared too; after `SILENT_RUNS` of them
-    the other outputs are enough.
+    beside made-up ones has to show the same; if the model refuses those, the proof holds for equal requests alone. A
+    run with an output without any finite number proves nothing, and the next is compared too; after `SILENT_RUNS` of
+    them the other outputs are enough.
     """
 
     allowed: bool

@@ -145,12 +145,11 @@ def _require_beside(place: str, names: list[str], folder: str) -> None:
     for name in names:
         if os.path.realpath(os.path.dirname(name)) != beside:
             raise ArgumentError(
-                f"weights_file: {name!r} leads to {place!r}, and no load by the link would find weights beside that: "
-                f"{advice}"
+                f"weights_file: {name!r} leads to {place!r}, and a load looks for weights beside the link: {advice}"
             )
     if folder and os.path.realpath(folder) != beside:
         raise ArgumentError(
-            f"weights_file: a load with external_data_dir={folder!r} would not find weights beside {place!r}: {advice}"
+            f"weights_file: a load with weights in {folder!r} would not find those beside {place!r}: {advice}"
         )
 
 

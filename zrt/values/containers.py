@@ -102,7 +102,7 @@ def _fits(item: Any, element_type: ElementType) -> bool:
     """Whether the item has that type. Python's numbers fit any size, and an int fits a float type."""
     if element_type is ElementType.STRING:
         return isinstance(item, (str, bytes))
-    whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+    whole = isinstance(item, (int, np.integer)) and not isinstance(item, (bool, np.timedelta64))
     return whole if element_type is ElementType.INT64 else whole or isinstance(item, (float, np.floating))
 
 
