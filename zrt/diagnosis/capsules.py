@@ -111,14 +111,20 @@ class Capsules:
             self.written.pop(0).unlink(missing_ok=True)
 
 
+def _is_data(options: SessionOptions) -> bool:
+    try:
+        options.to_dict()
+    except Error:
+        return False
+    return True
+
+
 def _as_data(path: str, options: SessionOptions) -> tuple[dict[str, Any], list[str]]:
     """The options that are data, and the names of the others, such as weights in memory."""
     default, others = SessionOptions(), []
-    for item in fields(options):
-        try:
-            replace(default, **{item.name: getattr(options, item.name)}).to_dict()
-        except Error:
-            others.append(item.name)
+    if not _is_data(options):
+        each = {item.name: getattr(options, item.name) for item in fields(options)}
+        others = [name for name, value in each.items() if not _is_data(replace(default, **{name: value}))]
     kept = replace(options, **{name: getattr(default, name) for name in others})
     # A recipe makes their paths absolute, where the current folder is still there.
     with suppress(Error, OSError):
