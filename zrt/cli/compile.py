@@ -178,8 +178,8 @@ def _protect_files(arguments: argparse.Namespace, settings: Options, output: Pat
             raise UsageError(str(error)) from None
         if arguments.in_place and os.path.realpath(arguments.model.parent) != str(output.parent):
             raise UsageError(
-                f"--weights: {str(arguments.model)!r} leads to {str(output)!r}, and a load looks for weights beside "
-                "the link: leave --weights out, or give OUTPUT in place of --in-place"
+                f"--weights: {arguments.weights!r} would lie beside {str(output)!r}, and a load looks for it beside "
+                f"the link {str(arguments.model)!r}: leave --weights out, or give OUTPUT and not --in-place"
             )
         weights = output.parent / arguments.weights
         replaced = arguments.in_place and any(is_same(weights, each) for each in read if each != arguments.options)
