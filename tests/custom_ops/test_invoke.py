@@ -162,6 +162,7 @@ def test_invalid_operators_are_refused() -> None:
     assert "inputs" in refused(standard("Relu", F, [F]))
     assert "version" in refused(standard("Relu", [F], [F], version=0))
     assert "name" in refused(standard(5, [F], [F]))
+    assert "Error" in refused(standard("Relu", [F], [F], types={"Q": F}))
     assert "types" in refused(standard("Relu", [F], [F], types=[]))
     assert "attributes" in refused(standard("Relu", [F], [F], attributes=[]))
     assert "ArgumentError: Relu, types: there is no 'Q', only T" in refused(standard("Relu", [F], [F], types={"Q": F}))
