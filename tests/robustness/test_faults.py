@@ -70,3 +70,8 @@ def test_any_failed_call_is_a_typed_error_that_leaves_nothing(
     ignored["record"] -= IGNORED_BY_RECORDER
     assert set.union(*ignored.values()) <= IGNORED
     assert sum(each["calls"] for each in report.values()) > least
+
+
+def test_first_run_in_the_background_survives_any_failed_call(child: Child, tmp_path: Path) -> None:
+    library = faulty_library.build(tmp_path / "faulty.so")
+    child("faults/first_submit.py", env=os.environ | {"ZRT_ORT_LIBRARY": str(library)})

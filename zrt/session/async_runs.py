@@ -173,19 +173,21 @@ def _add_worker() -> None:
             bridge.start()
             atexit.unregister(_at_exit)
             atexit.register(_at_exit)
-        thread = threading.Thread(target=_execute_runs, args=(_queue,), name="zrt-run", daemon=True)
-        _workers.append(thread)
+        thread = None
         try:
+            # Made here, where whoever submits the run gets the error: a worker that fails would leave it in the queue.
+            options = RunOptions()
+            thread = threading.Thread(target=_execute_runs, args=(_queue, options), name="zrt-run", daemon=True)
+            _workers.append(thread)
             start_thread(thread)
         except BaseException as error:
-            if thread.ident is None:
+            if thread is not None and thread.ident is None and thread in _workers:
                 _workers.remove(thread)
             if not isinstance(error, AllocationError) or not _workers:
                 raise
 
 
-def _execute_runs(queue: SimpleQueue[Run]) -> None:
-    own = RunOptions()
+def _execute_runs(queue: SimpleQueue[Run], own: RunOptions) -> None:
     # After a fork inside a run this thread goes on in the child, which has another queue.
     while queue is _queue:
         # Between two runs a worker keeps nothing of the first.
