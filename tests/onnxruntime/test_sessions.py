@@ -435,8 +435,14 @@ class TestAsync:
         assert [ended.get(timeout=30) for _ in range(count)] == [800] * count
 
 
-def test_forked_child_runs_those_sessions_of_its_parent_that_have_no_threads(script: Any) -> None:
+@pytest.mark.parametrize("recorded", [False, True])
+def test_forked_child_runs_those_sessions_of_its_parent_that_have_no_threads(
+    script: Any, recorded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if recorded:
+        monkeypatch.setenv("ZRT_RECORD", str(tmp_path))
     script("fork_with_session.py")
+    assert len(list(tmp_path.iterdir())) == (2 if recorded else 0)
 
 
 def test_interpreter_may_end_during_runs(script: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import Any, Self
 
 from zrt._native import lib, status
@@ -37,22 +36,19 @@ class RunTable:
 # The tables of the sessions that this process makes, by whether their runs are recorded (record.h).
 _tables: dict[bool, RunTable] = {}
 
+# Those of sessions that forked children may run too: no fork changes them.
+_tables_of_children: dict[bool, RunTable] = {}
 
-def _table(recording: bool = False) -> RunTable:
-    table = _tables.get(recording)
+
+def _table(tables: dict[bool, RunTable], recording: bool = False) -> RunTable:
+    table = tables.get(recording)
     if table is None:
         made = RunTable()
         if recording:
             lib.zrt_record_install(made.pointer)
         # Two threads may both get here: the table of one is for both.
-        table = _tables.setdefault(recording, made)
+        table = tables.setdefault(recording, made)
     return table
-
-
-@cache
-def _table_of_children() -> RunTable:
-    """The table of sessions that forked children may run too: no fork changes it."""
-    return RunTable()
 
 
 class SessionHandle(Handle):
@@ -66,7 +62,7 @@ class SessionHandle(Handle):
 
     def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
         super().__init__(reference, pointer, kept)
-        self.table = _table()
+        self.table = _table(_tables)
         self.arena = None
 
     def holding(self, *others: Handle) -> Self:
@@ -77,12 +73,13 @@ class SessionHandle(Handle):
 
     def run_in_children(self) -> None:
         """Lets forked children run the session too. Call it only for one without threads."""
-        self.table = _table_of_children()
+        self.table = _table(_tables_of_children)
 
     def let_record(self) -> None:
         """Lets the runs of all that is made from the session from now on be recorded. Raises `ForkedError`."""
         self.check()
-        self.table = _table(recording=True)
+        in_children = self.table in (_tables_of_children.get(False), _tables_of_children.get(True))
+        self.table = _table(_tables_of_children if in_children else _tables, recording=True)
 
     def check(self) -> None:
         """Raises `ForkedError` if the session was made before a fork."""

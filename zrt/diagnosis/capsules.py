@@ -51,6 +51,8 @@ class Capsules:
     arena: Allocator
     """The session's allocator of the host."""
     written: list[Path] = field(default_factory=list)
+    process: int = field(default_factory=os.getpid)
+    """The process that wrote them: a forked child removes none of its parent's."""
     _fingerprint: Fingerprint | None = None
     _arena_bytes: int = field(init=False)
 
@@ -106,6 +108,8 @@ class Capsules:
             text = np.frombuffer(json.dumps(about).encode(), np.uint8)
             np.savez(file, **{_ABOUT: text}, **members)  # type: ignore[arg-type]  # of another keyword
         self._arena_bytes = arena
+        if self.process != os.getpid():
+            self.process, self.written = os.getpid(), []
         self.written.append(target)
         while len(self.written) > MOST:
             self.written.pop(0).unlink(missing_ok=True)

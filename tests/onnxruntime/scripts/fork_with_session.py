@@ -4,8 +4,11 @@ import os
 import sys
 from typing import Any
 
+import numpy as np
+
 import zrt.onnxruntime as ort
 from tests.onnxruntime.models import FEEDS, TWOS, model
+from zrt.diagnosis import capsules
 from zrt.errors import ForkedError
 
 
@@ -27,10 +30,23 @@ def check(session: Any, refused: bool = False) -> None:
             assert not refused
 
 
+def fail(session: Any) -> None:
+    try:
+        session.run(None, {name: array[np.newaxis] for name, array in FEEDS.items()})
+    except ort.capi.onnxruntime_pybind11_state.InvalidArgument:
+        return
+    raise AssertionError("the run did not fail")
+
+
+# A recorder keeps one, and a child removes none of its parent's.
+capsules.MOST = 1
 alone, *threaded = load(1), load(2), load(1, parallel=True)
 check(alone)
+fail(alone)
 child = os.fork()
 check(alone)
+if child == 0:
+    fail(alone)
 for session in threaded:
     check(session, refused=child == 0)
 if child == 0:
