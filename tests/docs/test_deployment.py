@@ -51,7 +51,7 @@ def test_probes_ask_addresses_of_the_server() -> None:
     from zrt.serving import application, routes
 
     app = application({"m": b"model"})
-    made = routes.make(app._load, app.close, app._settings)
+    made = routes.make(app)
     served = {route.path for route in made.routes if isinstance(route, Route)}
     asked = set(re.findall(r"/v2/health/\w+", PAGE))
     assert asked == {"/v2/health/live", "/v2/health/ready"}

@@ -183,6 +183,15 @@ class TestApplication:
         app.close()
         assert asyncio.run(ask("GET", "/v2/health/ready", b""))[0] == 503
         assert asyncio.run(ask("POST", "/v2/models/m/infer", text))[0] == 503
+        app.load()
+        assert asyncio.run(ask("POST", "/v2/models/m/infer", text))[0] == 200
+        app.close()
+        # One that was closed before its first request.
+        app = application({"m": double})
+        app.load()
+        app.close()
+        assert asyncio.run(ask("POST", "/v2/models/m/infer", text))[0] == 503
+        assert not app.ready
 
     def test_signal_handler_may_close_what_its_thread_loads(
         self, double: zrt.Session, monkeypatch: pytest.MonkeyPatch

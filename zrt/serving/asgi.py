@@ -95,7 +95,7 @@ class Application:
         if self._routes is None:
             from zrt.serving import routes
 
-            self._routes = routes.make(self._load, self.close, self._settings)
+            self._routes = routes.make(self)
         await self._routes(scope, receive, send)
 
     def __reduce__(self) -> tuple[Any, ...]:

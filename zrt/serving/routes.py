@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
@@ -17,8 +18,10 @@ from zrt.serving.infer import Infer, failure
 from zrt.serving.loaded import Loaded
 from zrt.serving.model import ServedModel
 from zrt.serving.request_error import NOT_IMPLEMENTED, UNAVAILABLE, RequestError
-from zrt.serving.settings import Settings
 from zrt.version import __version__
+
+if TYPE_CHECKING:
+    from zrt.serving.asgi import Application
 
 EXTENSIONS = ["binary_tensor_data", "model_configuration", "statistics"]
 
@@ -34,10 +37,9 @@ MISSING = {
 }
 
 
-def make(load: Callable[[], Loaded], close: Callable[[], None], settings: Settings) -> Starlette:
-    """The routes of an application; `load` gives its models, which it loads where they are not."""
-    routes = Routes(load, close)
-    infer = Infer(routes.loaded, settings)
+def make(application: Application) -> Starlette:
+    routes = Routes(application)
+    infer = Infer(routes.loaded, application._settings)
     model, version = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
     return Starlette(
         routes=[
@@ -62,25 +64,22 @@ def make(load: Callable[[], Loaded], close: Callable[[], None], settings: Settin
 class Routes:
     """The answers to every request but those that run a model."""
 
-    def __init__(self, load: Callable[[], Loaded], close: Callable[[], None]) -> None:
-        self._load = load
-        self._close = close
-        self._loaded: Loaded | None = None
+    def __init__(self, application: Application) -> None:
+        self._application = application
 
     async def loaded(self) -> Loaded:
         """The models. They are loaded here if the server did not say that it starts, which ASGI leaves to it."""
-        if self._loaded is None:
-            self._loaded = await asyncio.to_thread(self._load)
-        return self._loaded
+        loaded = self._application._loaded
+        return await asyncio.to_thread(self._application._load) if loaded is None else loaded
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Loads the models when the server starts, and answers the last requests when it ends."""
-        self._loaded = await asyncio.to_thread(self._load)
+        await asyncio.to_thread(self._application.load)
         try:
             yield
         finally:
-            await asyncio.to_thread(self._close)
+            await asyncio.to_thread(self._application.close)
 
     async def live(self, _: Request) -> Response:
         return JSONResponse({"live": True})
