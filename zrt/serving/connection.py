@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from typing import Any
 
@@ -19,15 +20,18 @@ MOST_BYTES = 1 << 16
 class Connection(HttpToolsProtocol):
     """A connection that speaks HTTP/1.
 
-    It is refused (status 400) when its client sends more than `MOST_BYTES` of anything but bodies. A client that offers
-    another protocol beside its request (``Upgrade``) gets the answer to the request. The parser takes what follows such
-    an offer for the other protocol: so it reads the head a second time, without the offer. When the client goes
-    away, each of its requests learns of it: uvicorn tells the last one only. A client that does not go on with a
-    request, or does not take its answer, is given up after `PATIENCE`.
+    It is refused (status 400) when its client sends more than `MOST_BYTES` of anything but bodies, or what is no
+    request; earlier requests are answered, and then it ends. A client that offers another protocol beside its request
+    (``Upgrade``) gets the answer to the request. The parser takes what follows such an offer for the other protocol: so
+    it reads the head a second time, without the offer. When the client goes away, each of its requests learns of it:
+    uvicorn tells the last one only. A client that does not go on with a request, or does not take its answer, is given
+    up after `PATIENCE`.
     """
 
     parser: Any
     _held = 0
+    # Whether a request was refused: nothing more is read, also while earlier ones wait for their answers.
+    _refused = False
     # When the client was heard last, while it owes a request or a part of one.
     _heard: float | None = None
     # The bytes that wait for the client, and when it took some last.
@@ -78,6 +82,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Reads what came; the parser calls the methods below where a part of a request is complete."""
+        if self._refused:
+            return
         self._held += len(data)
         self._unset_keepalive_if_required()
         refused = ""
@@ -89,7 +95,22 @@ class Connection(HttpToolsProtocol):
         if self._held > MOST_BYTES:
             refused = f"The head of a request has at most {MOST_BYTES} bytes."
         if refused and not self.transport.is_closing():
-            self.send_400_response(refused)
+            self._refuse(refused)
+
+    def _refuse(self, reason: str) -> None:
+        """Ends the connection with status 400, or after the answers to the requests before the refused one."""
+        self._refused = True
+        before = [each for each in self._requests if not each.more_body and not each.response_complete]
+        if before:
+            # Their client would take a status 400 for the answer to the first of them.
+            before[-1].keep_alive = False
+            # The client owes nothing more.
+            self._heard = None
+            return
+        body = json.dumps({"error": reason}).encode()
+        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: %d\r\n" % len(body)
+        self.transport.write(head + b"connection: close\r\n\r\n" + body)
+        self.transport.close()
 
     def _read(self, data: bytes) -> bytes:
         """Gives data to the parser; returns what it has to be given next."""
