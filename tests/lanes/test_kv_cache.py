@@ -282,6 +282,49 @@ class TestFinding:
         assert lane.state["old"].shape == (1, 1, 2, 4)
         assert zrt.kv_cache(session, 4, pairs=[StatePair("new", "old", 2)]).pairs[0].axis == 2
 
+    @pytest.mark.parametrize(
+        "pairs", [None, {"present_0": "past_0"}, [StatePair("present_0", "past_0", in_place=True)]]
+    )
+    def test_pairs_of_one_shape_grow_where_the_arguments_say_so(self, load, pairs):
+        session = load(
+            "(int64[1, 1] input_ids, int64[1, 1] at, float[1, 8] past_0) => (float[1, 8] present_0) "
+            "{ x = Cast <to = 1> (input_ids) present_0 = ScatterElements <axis = 1> (past_0, at, x) }"
+        )
+        settings = {"pairs": pairs, "in_place": True, "window": 4, "follow": {"at": "last"}}
+        caches = zrt.kv_cache(session, 8, axis=1, **settings)
+        assert caches.pairs == (StatePair("present_0", "past_0", axis=1, in_place=True),)
+        lane = session.lane(state=caches)
+        for turn in range(1, 11):
+            run_on(lane, input_ids=turn)
+        assert lane.state.steps == 6
+        assert lane.state["past_0"][0, :6].tolist() == [5, 6, 7, 8, 9, 10]
+        assert zrt.kv_cache(session, 8, **settings).pairs[0].axis == -2
+        with pytest.raises(
+            zrt.errors.ArgumentError, match=r"state 'past_0': axis 1 has the size 8 in the model; .*, 100"
+        ):
+            session.lane(state=zrt.kv_cache(session, 100, axis=1, **settings))
+        with pytest.raises(zrt.errors.ArgumentError, match=r"state 'past_0': axis 1 has the size 8 in the model$"):
+            session.lane(state=zrt.kv_cache(session, 8, axis=1, pairs={"present_0": "past_0"}))
+
+    def test_given_pair_keeps_what_it_says(self):
+        session = appending("old", "new", [1, "a", 2, 4], [1, "b", 2, 4], 1)
+        caches = zrt.kv_cache(session, 4, pairs=[StatePair("new", "old", in_place=True)])
+        assert caches.pairs == (StatePair("new", "old", 1, in_place=True),)
+
+    def test_axis_and_in_place_are_not_for_values_that_are_made_once(self, load):
+        session = load(
+            '(float[1, 8] past_0, float[1, 4, k] cross, float[1, m] "past.encoder.0") '
+            '=> (float[1, 8] present_0, float[1, 4, k] made, float[1, m] "present.encoder.0") '
+            '{ present_0 = Neg(past_0) made = Neg(cross) "present.encoder.0" = Neg("past.encoder.0") }'
+        )
+        once = StatePair("made", "cross", axis=2, once=True)
+        for pairs in ([StatePair("present_0", "past_0"), once], [StatePair("present_0", "past_0", axis=1), once]):
+            caches = zrt.kv_cache(session, 8, pairs=pairs, axis=1, in_place=True)
+            assert caches.pairs == (StatePair("present_0", "past_0", axis=1, in_place=True), once)
+        # What the caller says comes before the name.
+        own = StatePair("present.encoder.0", "past.encoder.0", in_place=True)
+        assert zrt.kv_cache(session, 8, pairs=[own]).pairs == (own,)
+
     def test_pair_of_one_shape_is_carried_as_it_is(self, load):
         session = load(
             "(float[1, 4] past_conv_0, float[past, 2] past_0, float[1, 2] x) "

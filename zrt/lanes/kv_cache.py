@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from zrt._common.arguments import boolean, require_type, shown
@@ -21,6 +22,9 @@ _PRESENT: Final = re.compile(r"^(present_key_values|present)(?=[._]|$)|(?<=[._])
 
 # Cross-attention: its keys and values are made from the encoder's output once.
 _CROSS: Final = re.compile(r"(^|[._])(encoder|cross)([._]|$)")
+
+# Along which a cache grows: behind the heads, before the size of each.
+USUAL_AXIS: Final = -2
 
 # The names of a size that counts steps.
 _COUNTING: Final = re.compile(r"past|total|seq|len|cache|ctx|context|kv", re.IGNORECASE)
@@ -55,7 +59,9 @@ def kv_cache(
     Inputs such as ``past_key_values.0.key`` or ``past_0`` get their value from the outputs ``present.0.key`` or
     ``present_0``. Each grows along the axis whose size differs between the two declarations. Keys and values of
     cross-attention (``past_key_values.0.encoder.key``) are made by the first run, and kept. An input and output of one
-    shape, such as the state of a convolution, is carried as it is.
+    shape, such as the state of a convolution, is carried as it is. Where all have one shape on both sides, as caches
+    that are written in place may have, `axis` or `in_place` says that they grow, by default along the last axis but
+    one.
 
     `pairs` gives the pairs where names do not tell: a dict from outputs to inputs, or `StatePair` objects. `axis` is
     that of every pair that grows. At capacity, a run drops the oldest steps, `window` at a time; with 0 it raises
@@ -79,17 +85,25 @@ def kv_cache(
             )
     else:
         listed = StatePorts(pairs, capacity).each
-        described = [pair for pair in listed if pair.output is None or pair.axis is not None or pair.once]
-        plain = {pair.output: pair.input for pair in listed if pair not in described and pair.output is not None}
-        described += _described(session, plain)
+        plain = {pair.output: pair.input for pair in listed if pair.output and pair.axis is None and not pair.once}
+        found = {pair.input: pair for pair in _described(session, plain)}
+        described = [_completed(pair, found.get(pair.input)) for pair in listed]
+    if (in_place or axis is not None) and all(pair.axis is None or pair.once for pair in described):
+        # Caches of the size of the capacity have one shape on both sides: the arguments say that they grow.
+        described = [pair if pair.once else replace(pair, axis=USUAL_AXIS) for pair in described]
     state = tuple(_with(pair, axis, in_place) for pair in described)
     return StatePorts(state, capacity, window, _roles(session, follow), step)
 
 
+def _completed(pair: StatePair, found: StatePair | None) -> StatePair:
+    """The caller's pair, with what its names and shapes say."""
+    return pair if found is None else replace(pair, axis=found.axis, once=found.once and not pair.in_place)
+
+
 def _with(pair: StatePair, axis: int | None, in_place: bool) -> StatePair:
-    if pair.axis is None:
+    if pair.axis is None or pair.once:
         return pair
-    return StatePair(pair.output, pair.input, pair.axis if axis is None else axis, in_place or pair.in_place)
+    return replace(pair, axis=pair.axis if axis is None else axis, in_place=in_place or pair.in_place)
 
 
 def _key(name: str, side: re.Pattern[str]) -> str | None:
@@ -143,7 +157,7 @@ def _axis_of(past: ValueInfo, present: ValueInfo) -> int | None:
         raise ModelError(f"kv_cache: {past.name!r} and {present.name!r} have different ranks; give pairs with an axis")
     axes = [axis for axis, dims in enumerate(zip(past.shape, after, strict=True)) if _grows(*dims)]
     named = [axis for axis in axes if _COUNTING.search(f"{past.shape[axis] or ''} {after[axis] or ''}")]
-    usual = len(past.shape) - 2
+    usual = len(past.shape) + USUAL_AXIS
     for choice in (axes, named):
         if len(choice) == 1:
             return choice[0]

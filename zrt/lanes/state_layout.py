@@ -22,7 +22,7 @@ from zrt.session.session import Session
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values import symbolic_shapes
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, format_shape
+from zrt.values.type_info import Dim, ValueInfo, format_shape
 
 FIXED: Final[int] = lib.ZRT_PAIR_FIXED
 GROWING: Final[int] = lib.ZRT_PAIR_GROWING
@@ -255,13 +255,13 @@ class _Resolver:
             if not -len(declared) <= axis < len(declared):
                 raise ArgumentError(f"{subject}: axis {axis} of {len(declared)} dimensions")
             axis %= len(declared)
+            if info.shape is not None:
+                self._check_axis(pair, info.shape[axis], f"{subject}: axis {axis}")
         memory = self._places[info.name]
         if pair.once:
             # Empty before the first run: a size that is not known is 0. A shape without open sizes holds zeros.
             first = [dim if isinstance(dim, int) else self._sizes.get(dim or "", 0) for dim in declared]
             model = info.shape if info.shape is not None else [None] * len(first)
-            if axis is not None and isinstance(model[axis], int):
-                raise ArgumentError(f"{subject}: axis {axis} has the size {model[axis]} in the model")
             if axis is None:
                 axes = [index for index, dim in enumerate(model) if not isinstance(dim, int)]
                 usual = len(first) - 2
@@ -281,6 +281,12 @@ class _Resolver:
             raise UnsupportedError(f"{subject}: {info.element_type.name} is packed, and its steps begin within a byte")
         kind = IN_PLACE if pair.in_place else GROWING if axis is not None else FIXED
         return Pair(kind, info, pair.output, dims, axis, memory)
+
+    def _check_axis(self, pair: StatePair, size: Dim, subject: str) -> None:
+        if not isinstance(size, int) or (pair.in_place and size == self._capacity):
+            return
+        wanted = f"; in place it is the capacity, {self._capacity}" if pair.in_place else ""
+        raise ArgumentError(f"{subject} has the size {size} in the model{wanted}")
 
     def _dims(self, info: ValueInfo, declared: Sequence[Any], axis: int | None) -> Shape:
         dims = []
