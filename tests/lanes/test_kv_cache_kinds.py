@@ -190,6 +190,34 @@ def test_value_of_the_first_run_is_empty_along_an_open_axis(load):
         session.lane({"sound": (1, 2, 3)}, state=zrt.StatePorts([StatePair("made", "cross", 1, once=True)], 8))
 
 
+@pytest.mark.parametrize("size", ["e", "?"])
+@pytest.mark.parametrize("shapes", [{"x": (1, 2)}, {"x": (1, 2), "cross": (1, 5)}])
+def test_output_takes_the_size_of_a_value_that_is_made_once(load, size, shapes):
+    session = load(
+        f"(float[b, 2] x, float[b, e] cross) => (float[b, {size}] y) {{ s = ReduceSum(x)  y = Add(cross, s) }}"
+    )
+    lane = session.lane(shapes, state=[StatePair(None, "cross", once=True)])
+    # The rows are known from the other input.
+    assert lane.state["cross"].shape == (1, 0)
+    lane.inputs["x"][...] = 1
+    for count in (5, 3):
+        lane.state["cross"] = np.ones((1, count), np.float32)
+        lane.run()
+        assert lane.outputs["y"].tolist() == [[3] * count]
+
+
+def test_output_grows_when_the_first_run_made_a_value(load):
+    session = load(
+        "(float[b, 2] x, float[b, e] cross) => (float[b, n] y, float[b, 2] made) "
+        "{ made = Identity(x)  y = Concat <axis = 1> (cross, x) }"
+    )
+    lane = session.lane({"x": (1, 2)}, state=[StatePair("made", "cross", once=True)])
+    for number, wanted in enumerate([[0, 0], [0, 0, 1, 1], [0, 0, 2, 2]]):
+        lane.inputs["x"][...] = number
+        lane.run()
+        assert lane.outputs["y"].tolist() == [wanted]
+
+
 def test_snapshot_has_the_values_that_first_runs_made(load):
     branches = " ".join(
         f"""made_{name} = If (again) <

@@ -211,6 +211,8 @@ class _Resolver:
             others | {pair.info.name: pair.shape(held + step if pair.kind == MASK else held) for pair in pairs}
             for held in (0, 1)
         )
+        # Before the first run the open sizes of values that are made once are 0, and later they are not.
+        later |= {pair.info.name: tuple(size or 1 for size in pair.dims) for pair in pairs if pair.kind == ONCE}
         outputs = lane_shapes.by_name(output_shapes, self._session.outputs, "output")
         outputs |= {pair.output: pair.shape(step) for pair in pairs if pair.output is not None and pair.kind != ONCE}
         return Carried(layout, followers, step, first, later if later != first else None, outputs)
@@ -263,7 +265,9 @@ class _Resolver:
             first = [dim if isinstance(dim, int) else self._sizes.get(dim or "", 0) for dim in declared]
             model = info.shape if info.shape is not None else [None] * len(first)
             if axis is None:
-                axes = [index for index, dim in enumerate(model) if not isinstance(dim, int)]
+                opened = [index for index, dim in enumerate(model) if not isinstance(dim, int)]
+                # Such as the rows, which other inputs tell.
+                axes = [index for index in opened if model[index] not in self._sizes] or opened
                 usual = len(first) - 2
                 axis = usual if usual in axes else axes[-1] if axes else None
             if axis is not None:
