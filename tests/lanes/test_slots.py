@@ -34,6 +34,7 @@ class TestSlots:
     def test_input_moves_between_its_slots(self, lane, ring):
         for number in (0, 1, 2, 0):
             lane.slots["x"] = number
+            assert lane.slots.view("x") is lane.inputs["x"]
             assert run_on(lane)["z"].tolist() == (ring[number] + 100).tolist()
             assert lane.inputs["x"].ctypes.data == lane.inputs[0].ctypes.data == ring[number].ctypes.data
             assert lane.slots["x"] == number
@@ -119,6 +120,9 @@ class TestErrors:
         assert dict(lane.slots) == {}
         with pytest.raises(UnknownNameError, match="several memories for none, not for 'x'"):
             lane.slots["x"] = 0
+        for name in ("x", []):
+            with pytest.raises(UnknownNameError, match="several memories for none"):
+                lane.slots.view(name)
 
     def test_numpy_integer_is_a_slot(self, lane):
         lane.slots["x"] = np.uint8(2)

@@ -79,7 +79,7 @@ class Slots(Mapping[str, int]):
 
     def view(self, name: str) -> View:
         """The users' view of the slot in use."""
-        ring = self._rings[name]
+        ring = self._ring(name)
         return ring.views[int(ring.pointer[0].current)]
 
     def reading(self, ports: Sequence[Port], read: Callable[[int], View | None]) -> Callable[[int], View | None]:
