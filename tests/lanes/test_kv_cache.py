@@ -174,6 +174,14 @@ class TestCapacity:
         lane.prime(10)
         assert lane.state.steps == 0
         lane.run()
+        # States may begin full.
+        lane.run()
+        lane.run()
+        full = {name: array for name, array in lane.state.snapshot().arrays.items() if name.startswith("past")}
+        lane = session.lane({"input_ids": (1, 1)}, state=dataclasses.replace(zrt.kv_cache(session, 3), initial=full))
+        assert lane.state.steps == 3
+        lane.prime(10)
+        assert lane.state.steps == 3
 
     def test_prompt_longer_than_the_capacity_is_refused(self, session):
         with pytest.raises(ArgumentError, match="a run has 4 steps, more than 3"):

@@ -206,6 +206,19 @@ def test_output_takes_the_size_of_a_value_that_is_made_once(load, size, shapes):
         assert lane.outputs["y"].tolist() == [[3] * count]
 
 
+def test_prime_keeps_values_that_are_made_once(load):
+    session = load(
+        "(float[1, 1] x, float[1, p] past_0, float[k] cross, int64[1] at) => (float[1, t] present_0, float[1] y) "
+        "{ present_0 = Concat <axis = 1> (past_0, x)  y = Gather(cross, at) }"
+    )
+    pairs = [StatePair("present_0", "past_0", 1), StatePair(None, "cross", once=True)]
+    for full in (False, True):
+        initial = {"cross": np.ones(3, np.float32)} | ({"past_0": np.ones((1, 3), np.float32)} if full else {})
+        lane = session.lane(state=zrt.StatePorts(pairs, 3, initial=initial), trials=False)
+        lane.inputs["at"][...] = 2
+        lane.prime(10)
+
+
 def test_output_grows_when_the_first_run_made_a_value(load):
     session = load(
         "(float[b, 2] x, float[b, e] cross) => (float[b, n] y, float[b, 2] made) "

@@ -23,7 +23,7 @@ from zrt.lanes.lane_options import LaneOptions
 from zrt.lanes.lane_shapes import GROWS, ShapesLike, quiet
 from zrt.lanes.ports import LaneMemory, Port
 from zrt.lanes.state import State, StateSnapshot
-from zrt.lanes.state_layout import GROWING, ONCE, Carried, Layout, Pair
+from zrt.lanes.state_layout import FIXED, GROWING, ONCE, Carried, Layout, Pair
 from zrt.lanes.state_ports import StateLike, StatePorts, as_ports
 from zrt.loading.run_options import RunOptions
 from zrt.memory.arrays import address_of
@@ -248,7 +248,15 @@ class StatefulLane(Lane, guarded=False):
                 self.run(state)
             except CapacityError:
                 state.reset()
+                if state.steps + self.step > state.capacity:
+                    state = self._without_steps(state)
                 self.run(state)
+
+    def _without_steps(self, state: State) -> State:
+        """A new state that holds no steps, with the other values of this one."""
+        fixed = [pair.info.name for pair in self._carried.layout.pairs if pair.kind in (FIXED, ONCE)]
+        arrays = state.snapshot().arrays
+        return self.new_state({name: arrays[name] for name in fixed if name in arrays})
 
     def audit(self) -> LaneAudit:
         """Reports what each run does, as for other lanes; `LaneAudit.state` has the inputs of the lane's own state."""
