@@ -500,6 +500,13 @@ class TestWritesOfMasks:
         assert self.next_position(lane, lane.state) == [[2]]
         lane.state["attention_mask"] = np.ones((1, 8), np.int64)
         assert self.next_position(lane, lane.state) == [[5]]
+        # The positions of a snapshot stay, but for the steps that the mask hides or shows.
+        lane.state.write(dataclasses.replace(lane.state.snapshot(), positions=(20,)))
+        lane.state["attention_mask"] = np.array([[1, 1, 1, 1, 1, 0, 1, 1]])
+        assert self.next_position(lane, lane.state) == [[19]]
+        # Python changes the view, and then assigns it.
+        with pytest.raises(ArgumentError, match="its own view, so that the positions cannot follow"):
+            lane.state["attention_mask"] &= np.array([[1, 0, 0, 1, 1, 1, 1, 1]])
 
     def test_views_from_a_time_of_more_steps_may_change_places(self, load):
         text = """(float[b, s] x, float[b, p] past_0, float[b, q] past_1)
@@ -545,6 +552,12 @@ class TestShapesOfFollowers:
         for start in range(2):
             lane.run()
             assert (lane.outputs["positions"] == np.arange(start, start + columns)).all()
+
+    def test_snapshot_of_its_own_views_changes_nothing(self, make):
+        state = make((1, 1), (1, 1)).state
+        before = state.snapshot()
+        state.write(zrt.StateSnapshot(dict(state), before.steps, before.seen, (3,)))
+        assert state.snapshot().positions == (3,)
 
     def test_hidden_steps_do_not_count(self, make):
         lane = make((2, 1), (3, 9))

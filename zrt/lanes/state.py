@@ -18,7 +18,7 @@ from zrt._native.busy import claimed
 from zrt._native.cdata import address_of, new_array, numbers, pointer_to
 from zrt._native.handle import Handle, Owner
 from zrt._native.session_handle import SessionHandle
-from zrt.errors import AllocationError, DTypeError, FileError, ShapeError, UnknownNameError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, FileError, ShapeError, UnknownNameError
 from zrt.lanes.ports import LaneMemory, clear
 from zrt.lanes.state_layout import FIXED, GROWING, IN_PLACE, MASK, ONCE, Layout, Pair
 from zrt.memory import arrays
@@ -210,6 +210,13 @@ class State(Owner, Mapping[str, Any]):
         # The whole content: as in a new state, the mask alone tells the positions.
         anew = MASK in kinds and bool(grow) and all(pair.info.name in named for pair in grow)
         before = None if anew or MASK not in kinds else self._counted(int(state.steps))
+        for index, pair, right in checked if before is not None and whole is None else ():
+            if pair.kind == MASK and np.may_share_memory(right, self._memory(index)):
+                # As `state[name] &= mask` does: Python changes the view, and then assigns it.
+                raise ArgumentError(
+                    f"state {pair.info.name!r}: this is its own view, so that the positions cannot follow: assign "
+                    "another array"
+                )
         if whole is not None or steps != state.steps or anew:
             for pair in self._layout.pairs:
                 if pair.kind == GROWING and steps and pair.info.name not in named:
