@@ -349,5 +349,26 @@ def test_format_follows_from_the_name(tmp_path: Path) -> None:
     assert format_of(Path("a.PARQUET")) == "parquet"
     (tmp_path / "part.arrow").touch()
     assert format_of(tmp_path) == "arrow"
+    for name in ("_SUCCESS", ".part.arrow.crc", "more/part.feather", "_log/1.json", ".git/index"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert format_of(tmp_path) == "arrow"
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere")
+    assert format_of(tmp_path) == "arrow"
     with pytest.raises(ArgumentError, match="does not tell the format"):
         format_of(Path("a.txt"))
+
+
+@pytest.mark.parametrize("other", ["README.txt", "part.arrow.bak", "part.parquet", "z/more.csv", "part.arrow~"])
+def test_folder_of_several_formats_is_refused(tmp_path: Path, other: str) -> None:
+    """The rows of a copy, and the lines of notes, would be rows."""
+    for name in ("part.arrow", other):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with pytest.raises(ArgumentError, match=f"has files of arrow and others, such as '.*{other}': move"):
+        format_of(tmp_path)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "part.arrow").touch()
+    (tmp_path / "linked" / "folder").symlink_to(tmp_path, target_is_directory=True)
+    with pytest.raises(ArgumentError, match="has files of arrow and others"):
+        format_of(tmp_path / "linked")

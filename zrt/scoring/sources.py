@@ -74,14 +74,27 @@ class Source(Protocol):
 
 def format_of(path: Path) -> str:
     """The format of a file, or of the files in a folder, by their names."""
-    names = [path.name]
-    if path.is_dir():
-        names = sorted(name for _, _, files in os.walk(path) for name in files if not name.startswith((".", "_")))
-    for name in names:
-        suffix = Path(name).suffix.lower()
-        if suffix in SUFFIXES:
-            return SUFFIXES[suffix]
-    raise ArgumentError(f"{str(path)!r}: its name does not tell the format; there are {', '.join(SUFFIXES)}")
+    files = _files_in(path) if path.is_dir() else [path]
+    kinds = {SUFFIXES.get(file.suffix.lower()): file for file in files}
+    known = [kind for kind in kinds if kind]
+    if not known:
+        raise ArgumentError(f"{str(path)!r}: its name does not tell the format; there are {', '.join(SUFFIXES)}")
+    if len(kinds) > 1:
+        other = next(file for kind, file in kinds.items() if kind != known[0])
+        raise ArgumentError(
+            f"{str(path)!r} has files of {known[0]} and others, such as {str(other)!r}: move those away, or "
+            "--input-format reads all as of one"
+        )
+    return known[0]
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """The files of a data set, as pyarrow finds them: it leaves out hidden ones and those of other programs."""
+    files = []
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        files += [Path(place, name) for name in names if not name.startswith((".", "_"))]
+    return sorted(file for file in files if file.is_file())
 
 
 def open_source(path: Path, kind: str) -> Source:
