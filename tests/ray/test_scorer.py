@@ -78,6 +78,16 @@ class TestBatches:
             assert [value is None for value in values] == [False, True, False, True]
         assert column(made, "k").tolist() == K[:4].tolist()
 
+    def test_batches_with_and_without_nulls_have_the_same_types_for_ray(self) -> None:
+        from ray.data.block import BlockAccessor
+
+        scorer = zrt.ray.Scorer(spec(), lanes=1, skip_bad=True)
+        rows = np.empty(4, object)
+        rows[:] = [X[0], None, X[2], X[3]]
+        made = [scorer(batch("pandas", each, K[:4])) for each in (X[:4], rows)]
+        first, second = (BlockAccessor.for_block(each).to_arrow().schema.field("y").type for each in made)
+        assert first == second == pa.list_(pa.float32())
+
     def test_null_in_numpy_is_nan(self) -> None:
         rows = np.empty(3, object)
         rows[:] = [X[0], None, X[2]]

@@ -41,7 +41,8 @@ class Scorer:
     The batches of rows may be dicts of numpy arrays, `pyarrow.Table` or `pandas.DataFrame`, whatever `batch_format`
     asks for, and results are of the same kind. Rows are fed as `zrt score` feeds them. A row that cannot be fed raises
     `ArgumentError` with its place in the batch and the reason; with `skip_bad` it has nulls in all outputs. In numpy's
-    arrays a null is NaN, so that all outputs must be floating point.
+    arrays a null is NaN, so that all outputs must be floating point; in a frame of pandas, outputs of several numbers a
+    row are lists then.
 
     Raises `ArgumentError` for names that the model does not have, `DTypeError` for arguments of other types and for
     columns of another kind than their inputs, `UnsupportedError` for a model that does not take rows, and the errors of
@@ -96,7 +97,7 @@ class Scorer:
 
             return table_of(result)
         if opened.kind == "pandas":
-            return _frame(result, {name: batch[name] for name in self._keep}, batch.index)
+            return _frame(result, {name: batch[name] for name in self._keep}, batch.index, self._skip_bad)
         if result.null is not None:
             for array in result.outputs.values():
                 array[result.null] = np.nan
@@ -158,7 +159,7 @@ def _array(series: Any) -> Array:
     return np.asarray(objects.where(series.notna(), None) if series.hasnans else series)
 
 
-def _frame(result: Result, columns: dict[str, Any], index: Any) -> Any:
+def _frame(result: Result, columns: dict[str, Any], index: Any, skip_bad: bool) -> Any:
     # Deferred: only pandas' batches need it.
     import pandas
 
@@ -167,9 +168,16 @@ def _frame(result: Result, columns: dict[str, Any], index: Any) -> Any:
         if array.ndim == 1 and result.null is None:
             columns[name] = array
         else:
-            rows = [None if without else row for without, row in zip(null, array, strict=True)]
+            # Of arrays Ray makes a type of its own, but not where there are nulls: the types of batches would differ.
+            values = _nested(array) if skip_bad and array.ndim > 1 else array
+            rows = [None if without else row for without, row in zip(null, values, strict=True)]
             columns[name] = pandas.Series(rows, index, dtype=object)
     return pandas.DataFrame(columns, index)
+
+
+def _nested(array: Array) -> list[Any]:
+    """The array as lists of numpy's numbers, which keep their type."""
+    return list(array) if array.ndim == 1 else [_nested(row) for row in array]
 
 
 def _names(names: Any, subject: str) -> list[str]:
