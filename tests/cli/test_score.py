@@ -186,6 +186,12 @@ class TestFormats:
         # 8 MB of texts and 0.2 MB of outputs; a chunk of 8,192 rows is cut at the ends of blocks only.
         assert len(list((tmp_path / "results").glob("*.parquet"))) >= 3
 
+    def test_texts_of_outputs_count_for_the_size_of_a_part(self, saved, tmp_path, monkeypatch, score):
+        monkeypatch.setattr(parts, "PART_BYTES", 1 << 20)
+        parquet.write_table(pa.table({"s": ["text" * 250] * 8000}), tmp_path / "data.parquet")
+        assert score(saved(models.texts()), tmp_path / "data.parquet", tmp_path / "results", "--batch", 64)[0] == 0
+        assert len(list((tmp_path / "results").glob("*.parquet"))) >= 3
+
     def test_kept_columns_of_numpy(self, model, tmp_path, score):
         np.savez(tmp_path / "data.npz", x=X, k=K, id=K + 7, pair=np.stack([K, K], axis=1))
         results = tmp_path / "results.parquet"

@@ -16,6 +16,8 @@ from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from zrt._common.files import lock_folder, require_plain, take_permissions, writing
 from zrt.errors import ArgumentError, FileError
 from zrt.scoring import files
@@ -176,7 +178,7 @@ class Parts:
         """Adds the results of the next rows of the data set."""
         # One append: an interrupt cannot separate the results from the number of their rows.
         self._waiting.append(result)
-        self._bytes += sum(each.nbytes for each in (*result.outputs.values(), *result.columns.values()))
+        self._bytes += sum(map(_bytes, (*result.outputs.values(), *result.columns.values())))
         if self._bytes >= PART_BYTES or time.monotonic() - self._written >= self._checkpoint:
             self.flush()
 
@@ -270,6 +272,14 @@ class Parts:
         with suppress(OSError):
             self._folder.rmdir()
         self._close()
+
+
+def _bytes(column: Any) -> int:
+    size = int(column.nbytes)
+    # numpy counts the pointers to texts alone.
+    if isinstance(column, np.ndarray) and column.dtype.kind == "O":
+        size += sum(map(len, column.flat))
+    return size
 
 
 def _locked(folder: Path) -> int:
