@@ -1,13 +1,14 @@
 """``zrt score`` of odd columns, and of data sets that change: each row has its own result, or is reported."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.scoring import models
-from zrt.scoring import parts
+from zrt.scoring import parts, sources
 from zrt.scoring import score as scoring
 
 pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
@@ -170,6 +171,24 @@ class TestRowsOfOddColumns:
         assert score(*arguments, "--keep", "id", "--keep", "lists")[0] == 0
         assert parquet.ParquetFile(tmp_path / "r.parquet").num_row_groups == 5
         assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == list(range(5000))
+
+
+def test_file_of_numpy_that_is_replaced_while_it_is_read(saved, tmp_path, monkeypatch, score):
+    """The results would be those of the old one, and the record that of the new one."""
+    opened = sources.open_source
+
+    def replaced(path: Path, kind: str) -> Any:
+        source = opened(path, kind)
+        np.savez(tmp_path / "new.npz", x=np.ones(3, np.float32))
+        (tmp_path / "new.npz").replace(path)
+        return source
+
+    np.savez(tmp_path / "data.npz", x=np.zeros(3, np.float32))
+    monkeypatch.setattr(sources, "open_source", replaced)
+    status, report = score(saved(models.same("float[n]")), tmp_path / "data.npz", tmp_path / "r.npz")
+    assert status == 1
+    assert "data.npz' changed while it was read: remove " in report
+    assert not (tmp_path / "r.npz").exists()
 
 
 @pytest.mark.parametrize("content", ["x\n1\n", "x\n1\n2\n3\n4\n", "x\n7\n8\n9\n"])

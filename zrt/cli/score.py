@@ -142,8 +142,10 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     output_kind = arguments.output_format or (sources.format_of(arguments.target) if _is_file(arguments) else kind)
     for each in {kind, output_kind} - set(sources.NUMPY):
         installation.require("pyarrow", "score", f"a data set in {each}")
+    # A file's figures are taken before it is opened; the files of a folder are known once its schema is read.
+    before = sources.stamps([arguments.source]) if arguments.source.is_file() else None
     source = sources.open_source(arguments.source, kind)
-    before = sources.stamps(source.files)
+    before = before or sources.stamps(source.files)
     settings = common.loaded_options(arguments, source.files, DEFAULT_THREADS)
     recorded = settings.session.to_dict()
     _check_target(arguments, source, settings)
