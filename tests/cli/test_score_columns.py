@@ -133,6 +133,22 @@ class TestRowsOfOddColumns:
         assert found["k"].to_pylist() == ["a", "c" * 30]
 
     @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv"])
+    def test_kept_arrays_of_numpy_that_arrow_does_not_have_are_named_before_the_run(
+        self, saved, tmp_path, target, score
+    ):
+        np.savez(tmp_path / "data.npz", x=np.zeros(2, np.float32), k=np.zeros(2, complex))
+        command = (saved(models.same("float[n]")), tmp_path / "data.npz", tmp_path / target, "--keep", "k")
+        status, report = score(*command)
+        assert status == 2
+        assert f"column 'k' cannot be kept: {target[2:]} files cannot hold its type complex128" in report
+
+    def test_kept_numbers_in_the_order_of_other_machines(self, saved, tmp_path, score):
+        np.savez(tmp_path / "data.npz", x=np.zeros(2, np.float32), k=np.array([1, 2], ">i4"))
+        command = (saved(models.same("float[n]")), tmp_path / "data.npz", tmp_path / "r.parquet", "--keep", "k")
+        assert score(*command)[0] == 0
+        assert parquet.read_table(tmp_path / "r.parquet")["k"].to_pylist() == [1, 2]
+
+    @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv"])
     @pytest.mark.parametrize("kind", ["union", "run_end_encoded", "struct"])
     def test_kept_column_that_the_format_cannot_hold_is_named_before_the_run(
         self, saved, tmp_path, kind, target, monkeypatch, score
@@ -155,6 +171,31 @@ class TestRowsOfOddColumns:
         assert status == 2
         assert re.search(rf"column 'k' cannot be kept: {target[2:]} files cannot hold its type .*{kind}", str(report))
         assert not (tmp_path / target).exists()
+
+    def test_booleans_of_a_csv(self, saved, tmp_path, score):
+        """So zrt reads its own results."""
+        model = saved(models.same("bool[n]"))
+        rows = ["true", "False", "1", "0", "TRUE"]
+        (tmp_path / "data.csv").write_text("\n".join(["x", *rows]))
+        assert score(model, tmp_path / "data.csv", tmp_path / "a.csv")[0] == 0
+        assert score(model, tmp_path / "a.csv", tmp_path / "r.parquet", "--input", "y=x")[0] == 0
+        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == [True, False, True, False, True]
+        # A text that is none is a bad row, and the others keep theirs.
+        (tmp_path / "data.csv").write_text("\n".join(["x", *rows, "2", "yes"]))
+        status, report = score(model, tmp_path / "data.csv", tmp_path / "b.parquet", "--skip-bad")
+        assert (status, [each["reason"] for each in report["bad"]]) == (
+            0,
+            ["column 'x': '2' is no bool", "column 'x': 'yes' is no bool"],
+        )
+        found = parquet.read_table(tmp_path / "b.parquet")["y"].to_pylist()
+        assert found == [True, False, True, False, True, None, None]
+
+    @pytest.mark.parametrize("values", [[1, 2], [1, None], [1.5, None], [True, None]])
+    def test_column_of_numbers_is_no_column_of_texts(self, saved, tmp_path, values, score):
+        parquet.write_table(pa.table({"s": values}), tmp_path / "data.parquet")
+        status, report = score(saved(models.texts()), tmp_path / "data.parquet", tmp_path / "r.parquet")
+        assert status == 1
+        assert re.search("column 's': (int64|double|bool) cannot be fed as object to input 's'", str(report))
 
     def test_bytes_are_no_numbers(self, saved, tmp_path, score):
         parquet.write_table(pa.table({"x": [b"1", None]}), tmp_path / "data.parquet")

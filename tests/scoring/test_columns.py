@@ -37,6 +37,12 @@ def test_numbers_are_converted(dtype: type) -> None:
     assert np.asarray(values).dtype == np.float32
 
 
+def test_texts_of_any_type_of_numpy_are_texts() -> None:
+    wanted = Wanted("s", np.dtype(object), ())
+    for dtype in ("U1", "S1", *([np.dtypes.StringDType()] if hasattr(np.dtypes, "StringDType") else [])):
+        assert len(fit("c", np.array(["a", "b"], dtype), wanted).values) == 2
+
+
 def test_column_of_another_kind_raises() -> None:
     with pytest.raises(DTypeError, match="c: float64 cannot be fed as int32 to input 'k'"):
         fit("c", np.ones(3), NUMBER)

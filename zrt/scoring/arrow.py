@@ -43,7 +43,8 @@ def rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:
     kind = column.type
     while _is_list(kind):
         kind = kind.value_type
-    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind) or (number and wanted.dtype.kind == "O"):
         raise DTypeError(f"{subject}: {column.type} cannot be fed as {wanted.dtype} to input {wanted.name!r}")
     if wanted.dtype.kind != "O" and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         column = _parsed(column, wanted)
@@ -95,13 +96,14 @@ def _object(value: Any) -> Any:
 
 
 def _parsed(column: Any, wanted: Wanted) -> Any:
-    """A column of texts as numbers, if all of them are."""
+    """A column of texts as numbers, or as booleans, if all of them are."""
     column = without_words(column)
     if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
         # For pyarrow, not for Python, "0x10" is a whole number.
         return column
+    kinds = {"b": pa.bool_(), "i": pa.int64(), "u": pa.int64()}
     try:
-        parsed = pc.cast(column, pa.int64() if wanted.dtype.kind in "iu" else pa.float64())
+        parsed = pc.cast(column, kinds.get(wanted.dtype.kind, pa.float64()))
     except pa.ArrowInvalid:
         return column
     # A number that is too large for a double becomes infinite, which each text by itself tells from "inf".
@@ -168,7 +170,9 @@ def _column(array: Array, null: Array | None) -> Any:
     if array.dtype.kind == "O":
         flat = pa.array(array.ravel().tolist(), pa.string())
     else:
-        flat = pa.array(np.ascontiguousarray(storable(array)).ravel())
+        stored = storable(array)
+        # Arrow has the machine's own order of bytes alone.
+        flat = pa.array(np.ascontiguousarray(stored, stored.dtype.newbyteorder("=")).ravel())
     for size in reversed(array.shape[1:]):
         flat = pa.FixedSizeListArray.from_arrays(flat, size)
     if null is None:

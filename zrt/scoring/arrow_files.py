@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -174,15 +175,14 @@ def _decoded(column: Any) -> Any:
 def check_kept(columns: Mapping[str, Any], kind: str) -> None:
     """Raises for a column, given without rows, that files of this format cannot hold."""
     for name, column in columns.items():
-        table = table_of(Result(0, columns={name: column}))
         try:
+            table = table_of(Result(0, columns={name: column}))
             shaped = flattened(table) if kind == "csv" else table
             with WRITERS[kind](pa.BufferOutputStream(), shaped.schema) as writer:
                 writer.write(shaped)
         except pa.ArrowException:
-            raise ArgumentError(
-                f"column {name!r} cannot be kept: {kind} files cannot hold its type {table.schema.field(0).type}"
-            ) from None
+            own = column.dtype if isinstance(column, np.ndarray) else column.type
+            raise ArgumentError(f"column {name!r} cannot be kept: {kind} files cannot hold its type {own}") from None
 
 
 def write(path: Path, kind: str, result: Result) -> None:

@@ -42,8 +42,9 @@ def fit(subject: str, array: Array, wanted: Wanted) -> Rows:
         array = array.reshape(len(array), *[size or 0 for size in wanted.row])
     if array.dtype == wanted.dtype:
         return Rows(array, {})
+    numbers_for_texts = wanted.dtype.kind == "O" and array.dtype.kind not in "SUT"
     whole = array.dtype.kind in "iu" and wanted.dtype.kind in "iu"
-    if not whole and not np.can_cast(array.dtype, wanted.dtype, "same_kind"):
+    if numbers_for_texts or not (whole or np.can_cast(array.dtype, wanted.dtype, "same_kind")):
         raise DTypeError(f"{subject}: {array.dtype} cannot be fed as {wanted.dtype} to input {wanted.name!r}")
     with np.errstate(over="ignore", invalid="ignore"):
         converted = array.astype(wanted.dtype)
@@ -71,6 +72,17 @@ def fit_each(subject: str, values: Sequence[Any], wanted: Wanted) -> Rows:
     return Rows(np.stack([filler if array is None else array for array in arrays]), bad)
 
 
+def _truth(text: str) -> bool:
+    words = {"true": True, "1": True, "false": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError("no truth value")
+    return words[text.lower()]
+
+
+# Those of texts, by the kind of an input's type; others are of numbers with a fraction.
+PARSERS: dict[str, Callable[[str], Any]] = {"i": int, "u": int, "b": _truth}
+
+
 def _one(value: Any, wanted: Wanted) -> Array | str:
     """One row as an array, or the reason why there is none."""
     if value is None:
@@ -83,7 +95,7 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
             # numpy takes a list of nothing for numbers of floating point.
             array = array.astype(wanted.dtype)
         if array.dtype.kind == "U":
-            parse: Callable[[Any], Any] = int if wanted.dtype.kind in "iu" else float
+            parse = PARSERS.get(wanted.dtype.kind, float)
             texts = array.ravel()
             if not all(text.isascii() and "_" not in text for text in texts):
                 raise ValueError("Python's own notation")
