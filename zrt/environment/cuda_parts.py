@@ -293,17 +293,6 @@ def _reason(driver: ctypes.CDLL, code: int) -> str:
     return f"{code} ({text.value.decode(errors='replace')})" if text.value else str(code)
 
 
-class _DlInfo(ctypes.Structure):
-    """``Dl_info`` of the C library."""
-
-    _fields_ = [
-        ("file", ctypes.c_char_p),
-        ("base", ctypes.c_void_p),
-        ("symbol", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-    ]
-
-
 def _file_of(library: ctypes.CDLL, symbol: str) -> str | None:
     """The file that a function of a loaded library is in."""
     try:
@@ -314,9 +303,10 @@ def _file_of(library: ctypes.CDLL, symbol: str) -> str | None:
 
 def _file_at(place: ctypes.c_void_p) -> str | None:
     """The file that an address of a loaded library belongs to."""
-    info = _DlInfo()
+    # Dl_info of the C library has four pointers, and the first is the file's name.
+    info = (ctypes.c_char_p * 4)()
     try:
-        known = ctypes.CDLL(None).dladdr(place, ctypes.byref(info))
+        known = ctypes.CDLL(None).dladdr(place, info)
     except (AttributeError, OSError):
         return None
-    return os.fsdecode(info.file) if known and info.file else None
+    return os.fsdecode(info[0]) if known and info[0] else None
