@@ -125,9 +125,9 @@ class TestBuild:
             build.build(tmp_path)
 
 
-CODE = "    OrtErrorCode (*GetErrorCode)(const OrtStatus *status);\n"
-MESSAGE = "    const char *(*GetErrorMessage)(const OrtStatus *status);\n"
-NUMBER = "(*SetIntraOpNumThreads)(OrtSessionOptions *options"
+CODE = "    OrtErrorCode (*GetErrorCode)(const OrtStatus *);\n"
+MESSAGE = "    const char *(*GetErrorMessage)(const OrtStatus *);\n"
+NUMBER = "(*SetIntraOpNumThreads)(OrtSessionOptions *"
 WRONG_TYPE = r"incompatible (function )?pointer type"
 
 
@@ -151,20 +151,20 @@ def swap(one: str, other: str) -> list[tuple[str, str]]:
         ),
         pytest.param(
             "api.h",
-            [("    OrtStatusPtr (*EnableTelemetryEvents)(const OrtEnv *env);\n", "")],
+            [("    OrtStatusPtr (*EnableTelemetryEvents)(const OrtEnv *);\n", "")],
             r"wrong offset: OrtApi\.DisableTelemetryEvents",
             id="missing slot",
         ),
         pytest.param(
             "interop.h",
-            [("    OrtStatusPtr (*DeinitGraphicsInteropForEpDevice)(const OrtEpDevice *device);\n};\n", "};\n")],
+            [("    OrtStatusPtr (*DeinitGraphicsInteropForEpDevice)(const OrtEpDevice *);\n};\n", "};\n")],
             "wrong size: OrtInteropApi",
             id="missing last slot",
         ),
         pytest.param("api.h", swap("(*GetErrorCode)", "(*GetErrorMessage)"), WRONG_TYPE, id="swapped types"),
         pytest.param(
             "api.h",
-            [(f"{NUMBER}, int number", f"{NUMBER}, int64_t number")],
+            [(f"{NUMBER}, int)", f"{NUMBER}, int64_t)")],
             WRONG_TYPE,
             id="wrong type of an argument",
         ),

@@ -108,7 +108,7 @@ def _body(name: str, type_: Any) -> list[str] | None:
     if type_.result.cname != "struct OrtStatus *":
         return None
     last = len(type_.args) - 1
-    made = re.search(rf"\(\*{name}\)\((?:[^;]*,)?\s*(Ort\w+) \*\*\w+\);", DECLARED)
+    made = re.search(rf"\(\*{name}\)\((?:[^;]*,)?\s*(Ort\w+) \*\*\);", DECLARED)
     before, after = "", ""
     if name == "Run":
         # The outputs that were not given are new.

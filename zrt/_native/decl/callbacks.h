@@ -1,12 +1,12 @@
 struct OrtAllocator {
     uint32_t version;
-    void *(*Alloc)(OrtAllocator *allocator, size_t size);
-    void (*Free)(OrtAllocator *allocator, void *data);
-    const OrtMemoryInfo *(*Info)(const OrtAllocator *allocator);
-    void *(*Reserve)(OrtAllocator *allocator, size_t size);
-    OrtStatusPtr (*GetStats)(const OrtAllocator *allocator, OrtKeyValuePairs **out);
-    void *(*AllocOnStream)(OrtAllocator *allocator, size_t size, OrtSyncStream *stream);
-    OrtStatusPtr (*Shrink)(OrtAllocator *allocator);
+    void *(*Alloc)(OrtAllocator *, size_t);
+    void (*Free)(OrtAllocator *, void *);
+    const OrtMemoryInfo *(*Info)(const OrtAllocator *);
+    void *(*Reserve)(OrtAllocator *, size_t);
+    OrtStatusPtr (*GetStats)(const OrtAllocator *, OrtKeyValuePairs **);
+    void *(*AllocOnStream)(OrtAllocator *, size_t, OrtSyncStream *);
+    OrtStatusPtr (*Shrink)(OrtAllocator *);
 };
 
 typedef void (*OrtLoggingFunction)(void *user_data, OrtLoggingLevel logging_level, const char *category, const char *id,

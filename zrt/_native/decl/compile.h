@@ -5,27 +5,26 @@ typedef enum OrtCompileApiFlags {
 } OrtCompileApiFlags;
 
 struct OrtCompileApi {
-    void (*ReleaseModelCompilationOptions)(OrtModelCompilationOptions *options);
+    void (*ReleaseModelCompilationOptions)(OrtModelCompilationOptions *);
     OrtStatusPtr (*CreateModelCompilationOptionsFromSessionOptions)(
-        const OrtEnv *env, const OrtSessionOptions *options, OrtModelCompilationOptions **out);
-    OrtStatusPtr (*ModelCompilationOptions_SetInputModelPath)(OrtModelCompilationOptions *options, const char *path);
-    OrtStatusPtr (*ModelCompilationOptions_SetInputModelFromBuffer)(
-        OrtModelCompilationOptions *options, const void *data, size_t size);
-    OrtStatusPtr (*ModelCompilationOptions_SetOutputModelPath)(OrtModelCompilationOptions *options, const char *path);
+        const OrtEnv *, const OrtSessionOptions *, OrtModelCompilationOptions **);
+    OrtStatusPtr (*ModelCompilationOptions_SetInputModelPath)(OrtModelCompilationOptions *, const char *);
+    OrtStatusPtr (*ModelCompilationOptions_SetInputModelFromBuffer)(OrtModelCompilationOptions *, const void *, size_t);
+    OrtStatusPtr (*ModelCompilationOptions_SetOutputModelPath)(OrtModelCompilationOptions *, const char *);
     OrtStatusPtr (*ModelCompilationOptions_SetOutputModelExternalInitializersFile)(
-        OrtModelCompilationOptions *options, const char *path, size_t size);
+        OrtModelCompilationOptions *, const char *, size_t);
     OrtStatusPtr (*ModelCompilationOptions_SetOutputModelBuffer)(
-        OrtModelCompilationOptions *options, OrtAllocator *allocator, void **out1, size_t *out2);
-    OrtStatusPtr (*ModelCompilationOptions_SetEpContextEmbedMode)(OrtModelCompilationOptions *options, bool enable);
-    OrtStatusPtr (*CompileModel)(const OrtEnv *env, const OrtModelCompilationOptions *options);
-    OrtStatusPtr (*ModelCompilationOptions_SetFlags)(OrtModelCompilationOptions *options, uint32_t flags);
+        OrtModelCompilationOptions *, OrtAllocator *, void **, size_t *);
+    OrtStatusPtr (*ModelCompilationOptions_SetEpContextEmbedMode)(OrtModelCompilationOptions *, bool);
+    OrtStatusPtr (*CompileModel)(const OrtEnv *, const OrtModelCompilationOptions *);
+    OrtStatusPtr (*ModelCompilationOptions_SetFlags)(OrtModelCompilationOptions *, uint32_t);
     OrtStatusPtr (*ModelCompilationOptions_SetEpContextBinaryInformation)(
-        OrtModelCompilationOptions *options, const char *folder, const char *name);
+        OrtModelCompilationOptions *, const char *, const char *);
     OrtStatusPtr (*ModelCompilationOptions_SetGraphOptimizationLevel)(
-        OrtModelCompilationOptions *options, GraphOptimizationLevel level);
+        OrtModelCompilationOptions *, GraphOptimizationLevel);
     OrtStatusPtr (*ModelCompilationOptions_SetOutputModelWriteFunc)(
-        OrtModelCompilationOptions *options, OrtWriteBufferFunc callback, void *user_data);
+        OrtModelCompilationOptions *, OrtWriteBufferFunc, void *);
     OrtStatusPtr (*ModelCompilationOptions_SetOutputModelGetInitializerLocationFunc)(
-        OrtModelCompilationOptions *options, OrtGetInitializerLocationFunc callback, void *user_data);
-    OrtStatusPtr (*ModelCompilationOptions_SetInputModel)(OrtModelCompilationOptions *options, const OrtModel *model);
+        OrtModelCompilationOptions *, OrtGetInitializerLocationFunc, void *);
+    OrtStatusPtr (*ModelCompilationOptions_SetInputModel)(OrtModelCompilationOptions *, const OrtModel *);
 };

@@ -1,28 +1,24 @@
 struct OrtModelEditorApi {
-    OrtStatusPtr (*CreateTensorTypeInfo)(const OrtTensorTypeAndShapeInfo *shape_info, OrtTypeInfo **out);
-    OrtStatusPtr (*CreateSparseTensorTypeInfo)(const OrtTensorTypeAndShapeInfo *shape_info, OrtTypeInfo **out);
-    OrtStatusPtr (*CreateMapTypeInfo)(
-        ONNXTensorElementDataType element_type, const OrtTypeInfo *type, OrtTypeInfo **out);
-    OrtStatusPtr (*CreateSequenceTypeInfo)(const OrtTypeInfo *type, OrtTypeInfo **out);
-    OrtStatusPtr (*CreateOptionalTypeInfo)(const OrtTypeInfo *type, OrtTypeInfo **out);
-    OrtStatusPtr (*CreateValueInfo)(const char *name, const OrtTypeInfo *type, OrtValueInfo **out);
-    OrtStatusPtr (*CreateNode)(const char *name1, const char *domain, const char *name2, const char *const *names1,
-        size_t count1, const char *const *names2, size_t count2, OrtOpAttr **attributes, size_t count3, OrtNode **out);
-    OrtStatusPtr (*CreateGraph)(OrtGraph **out);
-    OrtStatusPtr (*SetGraphInputs)(OrtGraph *graph, OrtValueInfo **infos, size_t count);
-    OrtStatusPtr (*SetGraphOutputs)(OrtGraph *graph, OrtValueInfo **out, size_t count);
-    OrtStatusPtr (*AddInitializerToGraph)(OrtGraph *graph, const char *name, const OrtValue *value, bool enable);
-    OrtStatusPtr (*AddNodeToGraph)(OrtGraph *graph, OrtNode *node);
-    OrtStatusPtr (*CreateModel)(const char *const *domains, const int *numbers, size_t count, OrtModel **out);
-    OrtStatusPtr (*AddGraphToModel)(OrtModel *model, OrtGraph *graph);
-    OrtStatusPtr (*CreateSessionFromModel)(
-        const OrtEnv *env, const OrtModel *model, const OrtSessionOptions *options, OrtSession **out);
-    OrtStatusPtr (*CreateModelEditorSession)(
-        const OrtEnv *env, const char *path, const OrtSessionOptions *options, OrtSession **out);
+    OrtStatusPtr (*CreateTensorTypeInfo)(const OrtTensorTypeAndShapeInfo *, OrtTypeInfo **);
+    OrtStatusPtr (*CreateSparseTensorTypeInfo)(const OrtTensorTypeAndShapeInfo *, OrtTypeInfo **);
+    OrtStatusPtr (*CreateMapTypeInfo)(ONNXTensorElementDataType, const OrtTypeInfo *, OrtTypeInfo **);
+    OrtStatusPtr (*CreateSequenceTypeInfo)(const OrtTypeInfo *, OrtTypeInfo **);
+    OrtStatusPtr (*CreateOptionalTypeInfo)(const OrtTypeInfo *, OrtTypeInfo **);
+    OrtStatusPtr (*CreateValueInfo)(const char *, const OrtTypeInfo *, OrtValueInfo **);
+    OrtStatusPtr (*CreateNode)(const char *, const char *, const char *, const char *const *, size_t,
+        const char *const *, size_t, OrtOpAttr **, size_t, OrtNode **);
+    OrtStatusPtr (*CreateGraph)(OrtGraph **);
+    OrtStatusPtr (*SetGraphInputs)(OrtGraph *, OrtValueInfo **, size_t);
+    OrtStatusPtr (*SetGraphOutputs)(OrtGraph *, OrtValueInfo **, size_t);
+    OrtStatusPtr (*AddInitializerToGraph)(OrtGraph *, const char *, const OrtValue *, bool);
+    OrtStatusPtr (*AddNodeToGraph)(OrtGraph *, OrtNode *);
+    OrtStatusPtr (*CreateModel)(const char *const *, const int *, size_t, OrtModel **);
+    OrtStatusPtr (*AddGraphToModel)(OrtModel *, OrtGraph *);
+    OrtStatusPtr (*CreateSessionFromModel)(const OrtEnv *, const OrtModel *, const OrtSessionOptions *, OrtSession **);
+    OrtStatusPtr (*CreateModelEditorSession)(const OrtEnv *, const char *, const OrtSessionOptions *, OrtSession **);
     OrtStatusPtr (*CreateModelEditorSessionFromArray)(
-        const OrtEnv *env, const void *data, size_t count, const OrtSessionOptions *options, OrtSession **out);
-    OrtStatusPtr (*SessionGetOpsetForDomain)(const OrtSession *session, const char *domain, int *out);
-    OrtStatusPtr (*ApplyModelToModelEditorSession)(OrtSession *session, OrtModel *model);
-    OrtStatusPtr (*FinalizeModelEditorSession)(
-        OrtSession *session, const OrtSessionOptions *options, OrtPrepackedWeightsContainer *weights);
+        const OrtEnv *, const void *, size_t, const OrtSessionOptions *, OrtSession **);
+    OrtStatusPtr (*SessionGetOpsetForDomain)(const OrtSession *, const char *, int *);
+    OrtStatusPtr (*ApplyModelToModelEditorSession)(OrtSession *, OrtModel *);
+    OrtStatusPtr (*FinalizeModelEditorSession)(OrtSession *, const OrtSessionOptions *, OrtPrepackedWeightsContainer *);
 };

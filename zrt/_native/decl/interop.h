@@ -47,25 +47,22 @@ typedef struct OrtExternalTensorDescriptor {
 } OrtExternalTensorDescriptor;
 
 struct OrtInteropApi {
-    OrtStatusPtr (*CreateExternalResourceImporterForDevice)(
-        const OrtEpDevice *device, OrtExternalResourceImporter **out);
-    void (*ReleaseExternalResourceImporter)(OrtExternalResourceImporter *importer);
-    OrtStatusPtr (*CanImportMemory)(
-        const OrtExternalResourceImporter *importer, OrtExternalMemoryHandleType type, bool *out);
-    OrtStatusPtr (*ImportMemory)(OrtExternalResourceImporter *importer, const OrtExternalMemoryDescriptor *descriptor,
-        OrtExternalMemoryHandle **out);
-    void (*ReleaseExternalMemoryHandle)(OrtExternalMemoryHandle *handle);
-    OrtStatusPtr (*CreateTensorFromMemory)(OrtExternalResourceImporter *importer, const OrtExternalMemoryHandle *handle,
-        const OrtExternalTensorDescriptor *descriptor, OrtValue **out);
-    OrtStatusPtr (*CanImportSemaphore)(
-        const OrtExternalResourceImporter *importer, OrtExternalSemaphoreType type, bool *out);
-    OrtStatusPtr (*ImportSemaphore)(OrtExternalResourceImporter *importer,
-        const OrtExternalSemaphoreDescriptor *descriptor, OrtExternalSemaphoreHandle **out);
-    void (*ReleaseExternalSemaphoreHandle)(OrtExternalSemaphoreHandle *semaphore);
-    OrtStatusPtr (*WaitSemaphore)(OrtExternalResourceImporter *importer, OrtExternalSemaphoreHandle *semaphore,
-        OrtSyncStream *stream, uint64_t number);
-    OrtStatusPtr (*SignalSemaphore)(OrtExternalResourceImporter *importer, OrtExternalSemaphoreHandle *semaphore,
-        OrtSyncStream *stream, uint64_t number);
-    OrtStatusPtr (*InitGraphicsInteropForEpDevice)(const OrtEpDevice *device, const OrtGraphicsInteropConfig *config);
-    OrtStatusPtr (*DeinitGraphicsInteropForEpDevice)(const OrtEpDevice *device);
+    OrtStatusPtr (*CreateExternalResourceImporterForDevice)(const OrtEpDevice *, OrtExternalResourceImporter **);
+    void (*ReleaseExternalResourceImporter)(OrtExternalResourceImporter *);
+    OrtStatusPtr (*CanImportMemory)(const OrtExternalResourceImporter *, OrtExternalMemoryHandleType, bool *);
+    OrtStatusPtr (*ImportMemory)(
+        OrtExternalResourceImporter *, const OrtExternalMemoryDescriptor *, OrtExternalMemoryHandle **);
+    void (*ReleaseExternalMemoryHandle)(OrtExternalMemoryHandle *);
+    OrtStatusPtr (*CreateTensorFromMemory)(OrtExternalResourceImporter *, const OrtExternalMemoryHandle *,
+        const OrtExternalTensorDescriptor *, OrtValue **);
+    OrtStatusPtr (*CanImportSemaphore)(const OrtExternalResourceImporter *, OrtExternalSemaphoreType, bool *);
+    OrtStatusPtr (*ImportSemaphore)(
+        OrtExternalResourceImporter *, const OrtExternalSemaphoreDescriptor *, OrtExternalSemaphoreHandle **);
+    void (*ReleaseExternalSemaphoreHandle)(OrtExternalSemaphoreHandle *);
+    OrtStatusPtr (*WaitSemaphore)(
+        OrtExternalResourceImporter *, OrtExternalSemaphoreHandle *, OrtSyncStream *, uint64_t);
+    OrtStatusPtr (*SignalSemaphore)(
+        OrtExternalResourceImporter *, OrtExternalSemaphoreHandle *, OrtSyncStream *, uint64_t);
+    OrtStatusPtr (*InitGraphicsInteropForEpDevice)(const OrtEpDevice *, const OrtGraphicsInteropConfig *);
+    OrtStatusPtr (*DeinitGraphicsInteropForEpDevice)(const OrtEpDevice *);
 };
