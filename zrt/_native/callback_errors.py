@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import re
 import sys
 import threading
@@ -28,6 +27,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from zrt._common.fork_lock import ForkLock
 from zrt._native import ffi
 from zrt.errors import CallbackError
 
@@ -44,7 +44,7 @@ _MOST_KEPT = 64
 MOST_TEXT = 1000
 
 # Reentrant: a finalizer or a signal handler may fail in a callback too.
-_lock = threading.RLock()
+_lock = ForkLock()
 _kept: OrderedDict[int, BaseException] = OrderedDict()
 _numbers = itertools.count(1)
 
@@ -130,7 +130,7 @@ def to_message(error: BaseException) -> bytes:
     """
     _clear_frames(error)
     number = next(_numbers)
-    with _lock:
+    with _lock.now:
         _kept[number] = error
         if len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
@@ -143,7 +143,7 @@ def from_message(message: str) -> tuple[str, BaseException | None]:
     found = re.search(_MARK, message)
     if found is None:
         return message, None
-    with _lock:
+    with _lock.now:
         error = _kept.pop(int(found[1]), None)
     return without_marks(message), error
 
@@ -219,12 +219,3 @@ def report() -> None:
     except BaseException:
         with contextlib.suppress(BaseException):
             sys.__excepthook__(*sys.exc_info())
-
-
-def _forked() -> None:
-    # Another thread may have held the lock when the process forked.
-    global _lock
-    _lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_forked)

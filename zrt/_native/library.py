@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from threading import RLock
 from typing import Any, NamedTuple
 
+from zrt._common.fork_lock import ForkLock
 from zrt._common.installation import install_line
 from zrt._native import ffi, lib, library_files
 from zrt._native.library_files import DISTRIBUTIONS, FILE_PATTERN, LOADER_NAMES, METADATA_SUFFIX
@@ -76,7 +76,7 @@ class UnusableError(Exception):
 
 
 # A signal handler may load the library while its own thread does: both find the same.
-_lock = RLock()
+_lock = ForkLock()
 _table: Any = None
 _load_table: Any = None
 _library: Library | None = None
@@ -109,7 +109,7 @@ def library() -> Library:
 
 def _load() -> tuple[Any, Any, Library]:
     global _library, _load_table, _table
-    with _lock:
+    with _lock.now:
         if _library is None:
             table, description = find()
             _table, _load_table, _library = ffi.cast("const OrtApi *", table), table, description
@@ -231,12 +231,3 @@ def _api_version(version: str) -> int:
 def _numbers(version: str) -> list[int]:
     """The numbers that a version begins with: 1, 31 and 1 for "1.31.1" and "1.31.1.dev20261101"."""
     return [int(number) for number in re.findall(r"\d+", version)[:3]]
-
-
-def _forked() -> None:
-    # Another thread may have held the lock when the process forked.
-    global _lock
-    _lock = RLock()
-
-
-os.register_at_fork(after_in_child=_forked)

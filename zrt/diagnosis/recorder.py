@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
 from zrt._common.arguments import boolean, duration, integer, path_bytes
+from zrt._common.fork_lock import ForkLock
 from zrt._common.public import public
 from zrt._native import callback_errors, ffi, lib, status
 from zrt._native.callback_errors import callback
@@ -40,7 +40,7 @@ NS: Final = 1e9
 _noting: dict[int, Capsules] = {}
 _keys = count(1)
 # Held while a recorder begins, so that a session has one. A signal handler may begin one meanwhile.
-_starting = threading.RLock()
+_starting = ForkLock()
 
 
 @public
@@ -116,7 +116,7 @@ class Recorder(Owner):
             folder = Path(os.fsdecode(path_bytes(capsules, "capsules")))
             self._capsules = _noting[recording.key] = Capsules.of(session, folder, recording.key, feeds)
             self._forget = finalize(self, _noting.pop, recording.key, None)
-        with _starting:
+        with _starting.now:
             if lib.zrt_record_has(owner.pointer):
                 raise ArgumentError("record: this session is recorded already: close its recorder first")
             owner.let_record()
@@ -218,11 +218,3 @@ def zrt_run_noted(key: int, noted: Any) -> int:
     if capsules is not None:
         _note(capsules, noted)
     return 0
-
-
-def _forked() -> None:
-    global _starting
-    _starting = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_forked)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from _thread import RLock
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from zrt._common.arguments import byte_count, choose, entries, memory_bounds, require_type, seconds, text
+from zrt._common.fork_lock import ForkLock
 from zrt._common.public import public
 from zrt._native import bridge, early_start, ffi, lib, status
 from zrt._native.cdata import new_array
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from zrt.environment.threading_options import ThreadingOptions
     from zrt.memory.arena import ArenaConfig
 
-_lock = RLock()
+_lock = ForkLock()
+# Stays true in a child forked meanwhile: there ORT's own lock is never released.
 _creating = False
 _current: Environment | None = None
 # The level of the log that a caller has set before there is an environment.
@@ -125,7 +126,7 @@ class Environment:
         wanted._settings = (wanted.log_id, wanted._severity, *wanted._others().values())
         # Loaded before the lock is taken: a signal handler or a forked child may make the environment meanwhile.
         load_api()
-        with _lock:
+        with _lock.now:
             if _current is None:
                 if _creating:
                     # In ORT a thread factory or a signal handler would wait for itself: a deadlock.
@@ -329,7 +330,7 @@ def _default(threading: ThreadingOptions | None = None) -> Environment:
 
 def create_with_pools(threading: ThreadingOptions) -> bool:
     """Makes the environment with these thread pools and the other defaults; False if there is one already."""
-    with _lock:
+    with _lock.now:
         if _current is not None:
             return False
         _default(threading)
@@ -353,18 +354,9 @@ def set_log_callback(callback: Callable[[int, str, str, str, str], object] | Non
     False if there is an environment already that logs in another way.
     """
     global _calls_back
-    with _lock:
+    with _lock.now:
         if _current is not None and (_current.logger is not None or not _calls_back):
             return callback is None
         _calls_back = _calls_back or callback is not None
         lib.zrt_log_set_callback(0 if callback is None else id(callback))
     return True
-
-
-def _forked() -> None:
-    # An environment that another thread was creating stays unfinished: ORT's lock on it is never released here.
-    global _lock
-    _lock = RLock()
-
-
-os.register_at_fork(after_in_child=_forked)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from zrt._common.arguments import absolute, boolean, choose, path_bytes, require_type, texts, wrong_type
+from zrt._common.fork_lock import ForkLock
 from zrt._common.public import guarded, public
 from zrt._native.library_files import is_found_by_loader
 from zrt.errors import ArgumentError, BusyError, UnsupportedError
@@ -136,7 +137,7 @@ class SessionSpec:
         """
         load = _loads.get(self)
         if load is None or load.gone():
-            with _lock:
+            with _lock.now:
                 load = _loads.get(self)
                 if load is None or load.gone():
                     load = _loads[self] = _Load()
@@ -176,9 +177,10 @@ class SessionSpec:
         return f"SessionSpec({', '.join([model, *shown])})"
 
 
-# The loads of `SessionSpec.shared` in this process.
+# The loads of `SessionSpec.shared` in this process. A forked child has none of the parent's.
 _loads: dict[SessionSpec, _Load] = {}
-_lock = threading.RLock()
+_lock = ForkLock()
+os.register_at_fork(after_in_child=_loads.clear)
 
 
 def _restored(*content: Any) -> SessionSpec:
@@ -229,13 +231,3 @@ def _known_name(name: str) -> str:
     """The full name of a provider that zrt knows; any other name as it is."""
     kind = kind_of(name)
     return name if kind is None else kind.name
-
-
-def _forked() -> None:
-    # The sessions are the parent's, and another thread may have held the lock.
-    global _lock
-    _lock = threading.RLock()
-    _loads.clear()
-
-
-os.register_at_fork(after_in_child=_forked)
