@@ -123,19 +123,22 @@ def test_lora_adapter_takes_its_path_in_load(ort, adapter, tmp_path) -> None:
         ort.LoraAdapter().Load(path)
 
 
-def test_run_uses_the_adapter(ort, options, tmp_path) -> None:
+def test_run_uses_the_adapter_that_was_added_first(ort, options, tmp_path) -> None:
     model = models.parse("(float[3] x, float[3] w) => (float[3] y) <float[3] w = {0, 0, 0}> { y = Add(x, w) }")
-    path = str(tmp_path / "some.onnx_adapter")
-    made = ort.AdapterFormat()
-    # The official package reads the array's memory at the export, and does not keep the array.
-    weights = np.array([1, 2, 3], np.float32)
-    made.set_parameters({"w": ort.OrtValue.ortvalue_from_numpy(weights)})
-    made.export_adapter(path)
     session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    adapter = ort.LoraAdapter()
-    adapter.Load(path)
-    run = ort.RunOptions()
-    run.add_active_adapter(adapter)
     feeds = {"x": np.zeros(3, np.float32)}
-    assert session.run(None, feeds, run)[0].tolist() == [1, 2, 3]
-    assert session.run(None, feeds)[0].tolist() == [0, 0, 0]
+    adapters = []
+    for factor in (1, 10):
+        path = str(tmp_path / f"{factor}.onnx_adapter")
+        made = ort.AdapterFormat()
+        # The official package reads the array's memory at the export, and does not keep the array.
+        weights = np.array([1, 2, 3], np.float32) * factor
+        made.set_parameters({"w": ort.OrtValue.ortvalue_from_numpy(weights)})
+        made.export_adapter(path)
+        adapters.append(ort.LoraAdapter())
+        adapters[-1].Load(path)
+    for order, wanted in (([0], [1, 2, 3]), ([0, 1], [1, 2, 3]), ([1, 0], [10, 20, 30])):
+        run = ort.RunOptions()
+        for index in order:
+            run.add_active_adapter(adapters[index])
+        assert session.run(None, feeds, run)[0].tolist() == wanted

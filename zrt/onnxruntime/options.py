@@ -462,7 +462,8 @@ class RunOptions(Settings):
         options = zrt.RunOptions(
             tag=self.logid or None,
             config_entries=dict(self._entries),
-            adapters=[adapter._to_zrt() for adapter in self._adapters],
+            # Of two with the same parameter the official package takes the first one, and the C API the last.
+            adapters=[adapter._to_zrt() for adapter in reversed(self._adapters)],
             **logging,
         )
         # Before the switch is read: a thread that sets it meanwhile finds the object here.
