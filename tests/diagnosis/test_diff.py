@@ -377,6 +377,26 @@ def test_missing_feeds_raise() -> None:
         zrt.diff(model, model, {})
 
 
+@pytest.mark.parametrize("kind", ["INT4", "UINT4"])
+def test_packed_values_are_compared(kind: str) -> None:
+    def quantized(scale: float) -> zrt.SessionSpec:
+        number = getattr(onnx.TensorProto, kind)
+        text = f"""(float[4] x) => (float[4] y) <float s = {{{scale}}}> {{
+            q = QuantizeLinear <output_dtype = {number}> (x, s)
+            y = DequantizeLinear(q, s)
+        }}"""
+        return spec(parsed(text, opset=21))
+
+    feeds = {"x": np.arange(4, dtype=np.float32)}
+    other = spec(quantized(0.5).model, graph_optimization_level="disable_all")
+    for side in (other, "reference"):
+        found = zrt.diff(quantized(0.5), side, feeds)
+        assert (found.equal, [each.name for each in found.values]) == (True, ["q", "y"])
+    found = zrt.diff(quantized(0.5), quantized(1.0), feeds)
+    assert found.first is not None
+    assert (found.first.name, found.first.largest) == ("q", 3)
+
+
 def test_values_of_other_kinds_are_passed_over() -> None:
     text = """(float[2] x) => (float[2] y) {
         s = SequenceConstruct(x, x)

@@ -77,7 +77,7 @@ class SessionSide:
             session = spec.load()
         with session:
             results = session.run(self.feeds, list(wanted))
-        named = dict(zip(wanted, results, strict=True))
+        named = {name: _array(value) for name, value in zip(wanted, results, strict=True)}
         others = [name for name, value in named.items() if not isinstance(value, np.ndarray)]
         if others:
             raise UnsupportedError(f"output {others[0]!r} is no tensor: only tensors can be compared")
@@ -157,14 +157,20 @@ def _inputs(proto: Any) -> dict[str, ValueInfo]:
 
 def _fitting(info: ValueInfo, feed: Any) -> Any:
     """The feed of an input: an array where numpy has one, floats in the input's own type."""
-    if isinstance(feed, Value) and feed.is_tensor and feed.memory.is_host:
-        feed = feed.unpack() if feed.element_type.packed else feed.numpy()
+    feed = _array(feed)
     if not is_plain(info) or isinstance(feed, (Value, Buffer)):
         return feed
     wanted = info.element_type.dtype
     if _is_float(wanted) and _is_float(getattr(feed, "dtype", None)):
         feed = feed.astype(wanted, copy=False)
     return right_array(info, feed)
+
+
+def _array(thing: Any) -> Any:
+    """The array of a tensor in host memory; the elements of a packed type each by itself. Other things as they are."""
+    if isinstance(thing, Value) and thing.is_tensor and thing.memory.is_host:
+        return thing.unpack() if thing.element_type.packed else thing.numpy()
+    return thing
 
 
 def _is_float(dtype: Any) -> bool:
