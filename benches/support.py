@@ -244,8 +244,8 @@ class Workload:
     def of(cls, path: Path, shapes: Mapping[str, Shape] | None = None) -> Workload:
         """A workload with synthetic inputs of these shapes; a dimension that stays open becomes 1."""
         with zrt.Session(path, zrt.SessionOptions(**ONE_THREAD)) as session:
-            wanted = synthetic.input_shapes(session, shapes)
-            inputs = synthetic.make_all(session, wanted)
+            wanted = synthetic.input_shapes(session.inputs, shapes)
+            inputs = synthetic.make_all(session.inputs, wanted)
         return cls(path, wanted, inputs, ort_session(path).run(None, inputs))
 
     def session(self, **options: Any) -> zrt.Session:

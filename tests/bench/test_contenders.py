@@ -19,7 +19,7 @@ def session():
 
 
 def subject_of(session: Session, **arrays: np.ndarray) -> Subject:
-    inputs = make_inputs(session, UserInputs(arrays or {"x": X, "y": Y}))
+    inputs = make_inputs(session.inputs, UserInputs(arrays or {"x": X, "y": Y}))
     return Subject(lambda: Session(models.add()), inputs, LaneMemory())
 
 

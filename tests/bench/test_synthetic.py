@@ -49,26 +49,26 @@ class TestMake:
 
     def test_inputs_are_the_same_each_time(self):
         session = Session(models.add(["n"]))
-        wanted = synthetic.input_shapes(session, {"x": (5,)})
-        first, again = (synthetic.make_all(session, wanted) for _ in range(2))
+        wanted = synthetic.input_shapes(session.inputs, {"x": (5,)})
+        first, again = (synthetic.make_all(session.inputs, wanted) for _ in range(2))
         assert all(np.array_equal(first[name], again[name]) for name in ("x", "y"))
         assert not np.array_equal(first["x"], first["y"])
 
 
 class TestShapes:
     def test_scalar_shape_is_accepted_for_an_open_rank(self):
-        session = Session(models.gather())
-        shapes = synthetic.input_shapes(session, {info.name: () for info in session.inputs if info.shape is None})
+        inputs = Session(models.gather()).inputs
+        shapes = synthetic.input_shapes(inputs, {info.name: () for info in inputs if info.shape is None})
         assert () in shapes.values()
 
     def test_non_tensor_input_raises(self):
         with pytest.raises(UnsupportedError, match="'x' is a sequence"):
-            synthetic.input_shapes(Session(models.from_sequence()))
+            synthetic.input_shapes(Session(models.from_sequence()).inputs)
 
 
 def test_packed_input_is_fed_as_a_value():
     session = Session(models.untouched(ElementType.INT4.onnx_code, [2, 4]))
-    feeds = make_inputs(session, UserInputs()).feeds()
+    feeds = make_inputs(session.inputs, UserInputs()).feeds()
     (info, *_) = [info for info in session.inputs if info.element_type is ElementType.INT4]
     value = feeds[info.name]
     assert value.unpack().dtype == ml_dtypes.int4

@@ -59,9 +59,24 @@ def test_made_up_inputs_with_which_no_side_runs_are_named(complaint, saved):
     assert "made up: 'x', 's'. The model may need other data" in text
 
 
-def test_model_with_other_inputs_is_wrong_usage(complaint, model, saved):
-    other = saved(models.parse("(float[n] q) => (float[n] y) { y = Neg(q) }"), "other.onnx")
-    assert "input 'q' is missing" in complaint("diff", model, "default", f"model={other}", status=2)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_inputs_of_one_model_alone_are_fed_too(zrt, complaint, saved, swapped):
+    one = saved(models.parse("(float[n] x) => (float[n] y) { y = Neg(x) }"))
+    other = saved(models.parse("(float[n] x, float[n] z) => (float[n] y) { t = Neg(x) y = Add(t, z) }"), "other.onnx")
+    first, second = (other, one) if swapped else (one, other)
+    sides = ("diff", first, "default", f"model={second}")
+    assert zrt(*sides, status=1).startswith("output 'y' ")
+    assert zrt(*sides, "--input", "z=0,0", "--shape", "x=2").startswith("equal within the tolerance: 1 outputs")
+    assert "the model has no input 'q'; it has 'x', 'z'" in complaint(*sides, "--input", "q=1", status=2)
+
+
+@pytest.mark.parametrize(("first", "second", "failing"), [("model", "bad", "b"), ("bad", "model", "a")])
+def test_side_that_does_not_load_is_the_difference(zrt, saved, first, second, failing):
+    paths = {
+        "model": saved(models.parse("(float[n] x) => (float[n] y) { y = Neg(x) }")),
+        "bad": saved(models.parse("(float[n] x) => (float[n] y) { y = NoSuch(x) }"), "bad.onnx"),
+    }
+    assert zrt("diff", paths[first], "default", f"model={paths[second]}", status=1).startswith(f"{failing} fails, and ")
 
 
 def test_keys_with_a_dot_are_config_entries(zrt, saved):

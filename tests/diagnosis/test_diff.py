@@ -301,6 +301,10 @@ def test_side_that_fails_is_the_difference() -> None:
     assert zrt.diff(bad, good, feeds).failed.startswith("a fails, and b runs: ")
     with pytest.raises(zrt.Error, match="Relu"):
         zrt.diff(bad, bad, feeds)
+    # Without feeds they are made up for the one that loads.
+    assert zrt.diff(bad, good).failed.startswith("a fails, and b runs: ")
+    with pytest.raises(zrt.Error, match="Relu"):
+        zrt.diff(bad, bad)
 
 
 def test_first_sides_error_is_raised_where_both_fail() -> None:

@@ -187,7 +187,7 @@ def _measure(spec: SessionSpec, user: UserInputs, shared: bool) -> Footprint:
         options.initializers = read_weights(spec.model, folder, trusted_folders=options.trusted_folders)
         options.prepacked_weights = PrepackedWeights()
     with Session(spec.model, options, spec.providers) as session:
-        fed = make_inputs(session, user, session.initializers)
+        fed = make_inputs(session.inputs, user, session.initializers)
         _require_sizes(session, user, fed)
         feeds = fed.feeds()
         with fed.first_run():
@@ -215,7 +215,7 @@ def _require_sizes(session: Session, user: UserInputs, fed: Inputs) -> None:
     several = [name for name, texts in user.values.items() if len(texts) > 1]
     settled = {name: fed.shapes[name] for name in (*user.arrays, *user.shapes, *several)}
     try:
-        input_shapes(session, {name: shape for name, shape in settled.items() if name in session.input_names})
+        input_shapes(session.inputs, {name: shape for name, shape in settled.items() if name in session.input_names})
     except ShapeError as error:
         refusal = InputError(str(error))
         refusal.add_note("The memory depends on these sizes: --shape or --input gives them")

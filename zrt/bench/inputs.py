@@ -15,7 +15,6 @@ from zrt.bench.synthetic import MADE_UP, FedInput, InputError
 from zrt.errors import AllocationError, ArgumentError, DTypeError, OrtError
 from zrt.lanes import samples
 from zrt.session import feeds
-from zrt.session.session import Session
 from zrt.types import ElementType
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, type_name
@@ -77,27 +76,30 @@ class Inputs:
         return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
 
 
-def make_inputs(session: Session, user: UserInputs, overridable: Sequence[ValueInfo] = (), seed: int = 0) -> Inputs:
+def make_inputs(
+    declared: Sequence[ValueInfo], user: UserInputs, overridable: Sequence[ValueInfo] = (), seed: int = 0
+) -> Inputs:
     """The user's inputs, and synthetic ones in place of missing ones. Raises `InputError` for what does not fit.
 
     `overridable` are initializers that may be fed too. Another `seed` makes other synthetic inputs.
     """
-    infos = {info.name: info for info in (*session.inputs, *overridable)}
+    infos = {info.name: info for info in (*declared, *overridable)}
     for name in (*user.arrays, *user.values):
         if name not in infos:
-            raise InputError(f"the model has no input {name!r}; it has {feeds.names_of(session.inputs)}")
+            raise InputError(f"the model has no input {name!r}; it has {feeds.names_of(declared)}")
     try:
         arrays = {name: feeds.right_array(infos[name], array) for name, array in user.arrays.items()}
     except (ArgumentError, DTypeError) as error:
         raise InputError(str(error)) from error
     known = {name: _shape_of(infos[name], texts) for name, texts in user.values.items() if name not in user.shapes}
     known |= {name: array.shape for name, array in arrays.items()}
-    named = {name: shape for name, shape in known.items() if shape is not None and name in session.input_names}
-    shapes = synthetic.input_shapes(session, {**user.shapes, **named})
+    required = {info.name for info in declared}
+    named = {name: shape for name, shape in known.items() if shape is not None and name in required}
+    shapes = synthetic.input_shapes(declared, {**user.shapes, **named})
     for name, texts in user.values.items():
-        declared = tuple(dim if isinstance(dim, int) else synthetic.FREE_DIMENSION for dim in infos[name].shape or ())
-        arrays[name] = _filled(infos[name], texts, shapes.get(name, declared))
-    synthesized = synthetic.make_all(session, shapes, seed)
+        smallest = tuple(dim if isinstance(dim, int) else synthetic.FREE_DIMENSION for dim in infos[name].shape or ())
+        arrays[name] = _filled(infos[name], texts, shapes.get(name, smallest))
+    synthesized = synthetic.make_all(declared, shapes, seed)
     inputs = Inputs(infos, {}, {})
     for name, info in infos.items():
         kind = type_name(info.element_type)

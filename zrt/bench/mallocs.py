@@ -71,7 +71,7 @@ def in_a_run(spec: SessionSpec, inputs: UserInputs) -> float:
 
 def _in_a_run(spec: SessionSpec, inputs: UserInputs) -> float:
     with spec.load() as session:
-        fed = make_inputs(session, inputs, session.initializers)
+        fed = make_inputs(session.inputs, inputs, session.initializers)
         initializers = [name for name in fed.arrays if name not in session.input_names]
         if initializers:
             raise InputError(f"calls are counted in a lane, which takes inputs alone: {initializers[0]!r} is none")

@@ -91,7 +91,7 @@ def _set_up(settings: Settings) -> tuple[Subject, Session, Lane, SetUp]:
     session = load()
     load_ns = clock() - start
     resident.append(machine.resident_bytes())
-    subject = Subject(load, make_inputs(session, settings.inputs), LaneMemory.buffers(settings.policy))
+    subject = Subject(load, make_inputs(session.inputs, settings.inputs), LaneMemory.buffers(settings.policy))
     feeds = subject.inputs.feeds()
     start = clock()
     with subject.inputs.first_run():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,9 @@ import numpy as np
 from zrt.errors import AllocationError, ArgumentError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
-from zrt.session.session import Session
 from zrt.types import ElementType, nbytes
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import format_shape, phrase
+from zrt.values.type_info import ValueInfo, format_shape, phrase
 
 FREE_DIMENSION = 1
 MADE_UP = "made up"
@@ -36,19 +36,19 @@ class FedInput:
         return f"{self.type}{format_shape(self.shape)}"
 
 
-def input_shapes(session: Session, wanted: ShapesLike = None) -> dict[str, Shape]:
+def input_shapes(inputs: Sequence[ValueInfo], wanted: ShapesLike = None) -> dict[str, Shape]:
     """The shape of each input: the wanted one, else the model's with 1 for each dimension that stays open.
 
     A wanted shape also resolves the symbolic dimensions that it shares with other inputs. Raises `InputError`.
     """
-    for info in session.inputs:
+    for info in inputs:
         if not info.is_tensor:
             raise UnsupportedError(f"input {info.name!r} is {phrase(info.kind)}: only tensors can be made up")
     try:
-        shapes = lane_shapes.input_shapes(session, wanted, FREE_DIMENSION)
+        shapes = lane_shapes.input_shapes(inputs, wanted, FREE_DIMENSION)
     except ArgumentError as error:
         raise InputError(str(error)) from error
-    return dict(zip(session.input_names, shapes, strict=True))
+    return {info.name: shape for info, shape in zip(inputs, shapes, strict=True)}
 
 
 def make(element_type: ElementType, shape: Shape, generator: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -70,11 +70,11 @@ def make(element_type: ElementType, shape: Shape, generator: np.random.Generator
     return (np.exp2(noise) if element_type is ElementType.FLOAT8E8M0 else noise).astype(dtype)
 
 
-def make_all(session: Session, wanted: dict[str, Shape], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+def make_all(inputs: Sequence[ValueInfo], wanted: dict[str, Shape], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """An array for each input, of the `wanted` shapes. Raises `AllocationError` if one is too large."""
     generator = np.random.default_rng(seed)
     arrays = {}
-    for info in session.inputs:
+    for info in inputs:
         shape = wanted[info.name]
         try:
             arrays[info.name] = make(info.element_type, shape, generator)

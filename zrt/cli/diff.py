@@ -6,11 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options, pictures
 from zrt.cli.options import UsageError, count, option
 from zrt.cli.units import plural
-from zrt.diagnosis.candidates import writing_nothing
 from zrt.diagnosis.differences import ATOL, RTOL
 from zrt.errors import ArgumentError, DTypeError
 from zrt.loading.options_files import Options
@@ -54,7 +52,7 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from zrt.diagnosis.diff import diff
+    from zrt.diagnosis.diff import diff, made_inputs
 
     drawn = pictures.wanted(arguments)
     page = None if arguments.json else common.open_page()
@@ -68,13 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
     for picture in drawn:
         read = [*inputs.input_files(arguments), *_files_of(arguments.a, a), *_files_of(arguments.b, b)]
         common.require_target(picture, read, arguments.overwrite, "--plot")
-    with writing_nothing(first).load() as session:
-        made = make_inputs(session, inputs.user_inputs(arguments))
+    made = made_inputs((a, b), inputs.user_inputs(arguments))
     try:
         with made.first_run():
             found = diff(a, b, made.feeds(), rtol=arguments.rtol, atol=arguments.atol, library=library)
     except (ArgumentError, DTypeError) as error:
-        # The other side's model does not take them.
+        # A model does not take them.
         raise UsageError(str(error)) from error
     if drawn and found.values:
         from zrt.cli import diff_plot

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             # Counting may be impossible, and loads the model in a process: before the work, and not beside a session.
             counted["mallocs"] = mallocs.in_a_run(SessionSpec(path, settings.session, requested), user)
         with Session(path, settings.session, requested) as session:
-            fed = make_inputs(session, user, session.initializers)
+            fed = make_inputs(session.inputs, user, session.initializers)
             with fed.first_run():
                 profile = session.profile(fed.feeds(), arguments.runs, arguments.warmup)
             providers = list(session.providers)

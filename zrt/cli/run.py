@@ -87,7 +87,7 @@ def _run_on(
     with Session(model, replace(settings.session, record_placement=True), [provider]) as session:
         loaded = clock()
         placement = session.placement()
-        fed = make_inputs(session, user, session.initializers)
+        fed = make_inputs(session.inputs, user, session.initializers)
         feeds = fed.feeds()
         times = [clock()]
         with fed.first_run():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from copy import copy
 from dataclasses import asdict, dataclass, replace
@@ -13,13 +13,15 @@ from typing import Any, Literal
 
 from zrt._common.arguments import integer, require_type, shown, wrong_type
 from zrt._common.public import public
-from zrt.bench.inputs import UserInputs, make_inputs
+from zrt.bench.inputs import Inputs, UserInputs, make_inputs
 from zrt.diagnosis import optimizer
+from zrt.diagnosis.candidates import writing_nothing
 from zrt.diagnosis.differences import ATOL, RTOL, Difference, compare
 from zrt.diagnosis.other_library import OtherLibrarySide
 from zrt.diagnosis.sides import REFERENCE, Arrays, ReferenceSide, SessionSide, Side
 from zrt.errors import ArgumentError, Error, UnknownNameError, UnsupportedError
 from zrt.session.spec import SessionSpec
+from zrt.values.type_info import ValueInfo
 
 # The values that are outputs of one session at the same time.
 GROUP = 64
@@ -97,8 +99,8 @@ def diff(
     A side is a `SessionSpec`, with options, providers and a model of its own, or ``"reference"``: the other side's
     model by the evaluator of the onnx package. Models that differ are compared by the names that both have. Elements
     are within the tolerance if they are at most ``atol + rtol * abs(b)`` apart. Each side gets the same feeds, floats
-    in the type of its own inputs; without any they are made up, the same each time. With `library`, the file of another
-    ONNX Runtime, `b` runs there, in a process of its own.
+    in the type of its own inputs; without any they are made up for both models, the same each time. With `library`, the
+    file of another ONNX Runtime, `b` runs there, in a process of its own.
 
     First the outputs are compared, then all values, each as an output, so that nodes are not fused. Where the outputs
     differ and no value does, sessions with ever fewer such outputs find the fusion that makes the difference.
@@ -111,11 +113,33 @@ def diff(
         left, right, first = _opened(a, b, library, sides)
         _check(left, right, feeds, rtol, atol)
         if feeds is None:
-            with first.spec.load() as session:
-                feeds = make_inputs(session, UserInputs()).feeds()
+            feeds = made_inputs((a, b), UserInputs()).feeds()
         for side in (left, right):
             side.take(feeds)
         return _compared(left, right, first.nodes, rtol, atol)
+
+
+def made_inputs(sides: Sequence[SessionSpec | str], user: UserInputs) -> Inputs:
+    """The user's inputs, and made-up ones in place of missing ones, for the models of both sides.
+
+    An input that both have is as the first model declares it, and sizes of one name are one size. A model that does not
+    load has no inputs, unless no other one loads either: then its error is raised. Raises `InputError` for inputs that
+    do not fit.
+    """
+    specs = [side for side in sides if isinstance(side, SessionSpec)]
+    infos: dict[str, ValueInfo] = {}
+    failures: list[Error] = []
+    for spec in specs:
+        if infos and spec.model == specs[0].model:
+            continue
+        try:
+            with writing_nothing(spec).load() as session:
+                infos = {info.name: info for info in session.inputs} | infos
+        except Error as error:
+            failures.append(error)
+    if len(failures) == len(specs):
+        raise failures[0]
+    return make_inputs(tuple(infos.values()), user)
 
 
 def _opened(a: Any, b: Any, library: Any, sides: ExitStack) -> tuple[Side, Side, SessionSide]:
@@ -142,7 +166,7 @@ def _check(left: Side, right: Side, feeds: Any, rtol: Any, atol: Any) -> None:
     require_type(feeds, Mapping | None, "feeds", "a mapping of inputs to arrays")
     for name in feeds or ():
         if name not in left.inputs and name not in right.inputs:
-            known = ", ".join(map(repr, sorted(left.inputs)))
+            known = ", ".join(map(repr, sorted(left.inputs.keys() | right.inputs.keys())))
             raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {known}")
 
 

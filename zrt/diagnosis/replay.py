@@ -151,7 +151,7 @@ def _feeds(session: Session, kept: Mapping[str, Any], shapes: dict[str, tuple[in
     feeds: dict[str, Any] = {}
     if not kept.keys() >= set(session.input_names):
         known = {name: shape for name, shape in shapes.items() if name in session.input_names}
-        feeds = make_inputs(session, UserInputs(shapes=known)).feeds()
+        feeds = make_inputs(session.inputs, UserInputs(shapes=known)).feeds()
     for info in session.inputs:
         if info.name in kept:
             array, dtype = kept[info.name], info.element_type.dtype

@@ -147,7 +147,7 @@ def made_up(spec: SessionSpec, user: UserInputs) -> list[Feeds]:
     feeds: list[Feeds] = []
     with writing_nothing(spec).load() as session:
         for seed in range(PARTS):
-            made = make_inputs(session, user, seed=seed)
+            made = make_inputs(session.inputs, user, seed=seed)
             feeds.append(made.feeds())
             with made.first_run():
                 session.run(feeds[-1])

@@ -161,7 +161,7 @@ class DynamicRuntime(SessionsRuntime):
         state = self._options.get("state")
         if state is not None:
             shapes = state_layout.resolve(session, as_ports(state), shapes, output_shapes).shapes
-        inputs = tuple(lane_shapes.input_shapes(session, shapes))
+        inputs = tuple(lane_shapes.input_shapes(session.inputs, shapes))
         outputs = lane_shapes.by_name(output_shapes, session.outputs, "output")
         return inputs, tuple(outputs.get(name) for name in session.output_names)
 

@@ -108,7 +108,7 @@ def resolve(
     """
     for info in session.inputs:
         require_bindable(info, f"input {info.name!r}")
-    inputs = tuple(input_shapes(session, shapes))
+    inputs = tuple(input_shapes(session.inputs, shapes))
     values = checked_samples(samples, session.inputs, inputs, carried)
     if values and not trials:
         raise ArgumentError("samples: they are for trial runs, and trials=False makes none")
@@ -180,16 +180,16 @@ def by_name(shapes: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[s
     return checked
 
 
-def input_shapes(session: Session, known_shapes: ShapesLike, open_size: int | None = None) -> list[Shape]:
+def input_shapes(inputs: Sequence[ValueInfo], known_shapes: ShapesLike, open_size: int | None = None) -> list[Shape]:
     """The shape of each input: given, or the declared one with the sizes that it shares with given ones.
 
     `open_size` stands for every other size. An input that is not a tensor has the shape ().
     """
-    named = by_name(known_shapes, session.inputs, "input")
-    shapes = symbolic_shapes.complete(session.inputs, named, open_size)
-    unknown = [info for info, shape in zip(session.inputs, shapes, strict=True) if shape is None and info.is_tensor]
+    named = by_name(known_shapes, inputs, "input")
+    shapes = symbolic_shapes.complete(inputs, named, open_size)
+    unknown = [info for info, shape in zip(inputs, shapes, strict=True) if shape is None and info.is_tensor]
     if unknown:
-        known = [info for info in session.inputs if info.name in named]
+        known = [info for info in inputs if info.name in named]
         sizes = symbolic_shapes.bind(known, [named[info.name] for info in known])
         wanted = ", ".join(f"{info.name!r}: ..." for info in unknown)
         raise ShapeError(f"{'; '.join(_openness(info, sizes) for info in unknown)}; give shapes={{{wanted}}}")

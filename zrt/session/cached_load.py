@@ -297,7 +297,7 @@ def difference(reference: Any, cached: Any) -> str | None:
             }
             if sum(map(math.prod, shapes.values())) > MOST_ELEMENTS:
                 continue
-            feeds = make_inputs(reference, UserInputs(shapes=shapes)).feeds()
+            feeds = make_inputs(reference.inputs, UserInputs(shapes=shapes)).feeds()
             expected = reference.run(feeds, timeout=TRIAL_SECONDS)
         except TimeoutError:
             return f"a trial run takes more than {TRIAL_SECONDS} s"

@@ -131,8 +131,8 @@ def models(target: Path, wanted: Collection[str]) -> list[str]:
         ("digits", (Path(zrt.__file__).parent / "models" / "digits.onnx").read_bytes(), {"image": (1, 1, 8, 8)}),
         ("cnn", build.cnn().SerializeToString(), {"image": (8, 1, 28, 28)}),
     ):
-        session = zrt.Session(content)
-        chosen.append((name, content, synthetic.make_all(session, synthetic.input_shapes(session, shapes))))
+        inputs = zrt.Session(content).inputs
+        chosen.append((name, content, synthetic.make_all(inputs, synthetic.input_shapes(inputs, shapes))))
     for model in real.MODELS:
         if model.name in wanted:
             feeds = model.make_feeds(np.random.default_rng(0))
