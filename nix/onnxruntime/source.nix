@@ -67,12 +67,9 @@ let
       null
     else
       import ./prepared-models.nix {
-        inherit
-          pkgs
-          version
-          models
-          minimal
-          ;
+        inherit pkgs models minimal;
+        # The newest for CUDA is another than that of the full engine, which is for the CPU.
+        version = if version == null then release.version else version;
       };
   operators =
     if preparedModels == null then requiredOperators else "${preparedModels}/required-operators";

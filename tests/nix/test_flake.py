@@ -230,6 +230,23 @@ class TestOnnxruntime:
         assert done.returncode == 0, done.stderr
         assert re.findall(r"\"\$out\"/(\S+\.ort)", json.loads(done.stdout)) == ["fetched.ort", "text.ort"]
 
+    @pytest.mark.parametrize("cuda", ["false", "true"])
+    def test_models_are_prepared_by_the_release_that_is_built(self, nix: Any, cuda: str) -> None:
+        done = nix.expression(f"""
+          let engine = import (nix + /onnxruntime) {{
+            inherit pkgs;
+            cuda = {cuda};
+            models = [ "${{nix}}/text.onnx" ];
+          }};
+          in map (each: each.version) [
+            engine
+            (builtins.head engine.preparedModels.attributes.nativeBuildInputs).onnxruntime
+          ]
+        """)
+        assert done.returncode == 0, done.stderr
+        built, full = json.loads(done.stdout)
+        assert built == full
+
     def test_engine_for_a_profile_takes_the_counts_of_another(self, nix: Any) -> None:
         done = nix.expression("""
           let
