@@ -218,6 +218,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--paced", action="store_true", help="single runs, each with empty caches; one thread")
     arguments = parser.parse_args(argv)
     models = [model for model in MODELS if arguments.only in model.name]
+    if not models:
+        parser.error(f"--only: {arguments.only!r} is in none of {', '.join(model.name for model in MODELS)}")
     try:
         works = {model: model.workload() for model in models}
     except (FileNotFoundError, SkipTest) as error:

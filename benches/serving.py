@@ -279,6 +279,9 @@ def models(folder: Path, names: list[str]) -> list[tuple[Path, dict[str, Array]]
         path = folder / f"{name}.onnx"
         onnx.save(build.MODELS[name](), path)
         served.append((path, {of: generator.random(row, np.float32)}))
+    known = [path.stem for path, _ in served]
+    if others := set(names) - set(known):
+        sys.exit(f"models: {', '.join(sorted(others))}: there are {', '.join(known)}")
     return [(path, feeds) for path, feeds in served if not names or path.stem in names]
 
 

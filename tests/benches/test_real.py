@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,10 +58,13 @@ def test_json_has_every_way(capsys):
     assert set(data["two_threads"]["digits"]["ratio_to_ort_run"]) == {"lane", "session_run", "ort_run"}
 
 
-@pytest.mark.usefixtures("digits_only")
-def test_only_chooses_models_by_name(capsys):
-    real.main(["--seconds", "0", "--rounds", "1", "--only", "voice", "--json"])
-    assert json.loads(capsys.readouterr().out) == {"one_thread": {}, "two_threads": {}}
+def test_only_chooses_models_by_name(capsys, monkeypatch):
+    monkeypatch.setattr(real, "MODELS", (DIGITS, replace(DIGITS, name="voice")))
+    real.main(["--seconds", "0", "--rounds", "1", "--only", "voi", "--json"])
+    assert [list(models) for models in json.loads(capsys.readouterr().out).values()] == [["voice"], ["voice"]]
+    with pytest.raises(SystemExit):
+        real.main(["--only", "none"])
+    assert "'none' is in none of digits, voice" in capsys.readouterr().err
 
 
 def test_times_are_divided_by_those_of_the_same_round():
