@@ -19,7 +19,7 @@ LEVELS: Final = ("ENABLE_EXTENDED", "ENABLE_BASIC", "DISABLE_ALL")
 
 
 def candidates(given: SessionOptions, goal: Goal) -> list[Setting]:
-    """The settings to try for this goal, the most promising first. Options that the user has set are left out."""
+    """The settings to try for this goal, the most promising first. Options that are not the default are left out."""
     usable = cpus()
     counts = [*(1 << power for power in range(usable.bit_length()) if 1 << power < usable), usable]
     key = SessionConfigKey.DISABLE_PREPACKING

@@ -118,7 +118,8 @@ def tune(
 
     Each setting is measured beside the best options until then, in rounds that take turns. One that wins is measured
     again, in other sessions and on other feeds. Last, the tuned options are measured beside those of `spec`, and are
-    dropped unless they win clearly. A setting with other results is not taken. Options that `spec` sets stay.
+    dropped unless they win clearly. A setting with other results is not taken. Options of `spec` that are not the
+    default stay.
 
     `feeds` are those of one run, or a list of such; the list is divided into parts, so that settings are confirmed on
     feeds by which they were not chosen. Those of one run are used for all; without any they are made up. All ends
