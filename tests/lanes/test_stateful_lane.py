@@ -390,6 +390,8 @@ class TestTypes:
         lane.state["h"] = np.array([0x65, 0x07], np.uint8)
         lane.run()
         assert lane.state.copy()["h"].tolist() == [0x65, 0x07]
+        with pytest.raises(UnsupportedError, match=f"state 'h': {name.upper()} is packed"):
+            session.lane(state=[StatePair("hn", "h", once=True)])
 
 
 class TestMemory:

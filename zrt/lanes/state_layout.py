@@ -261,6 +261,8 @@ class _Resolver:
                 self._check_axis(pair, info.shape[axis], f"{subject}: axis {axis}")
         memory = self._places[info.name]
         if pair.once:
+            if info.element_type.packed:
+                raise UnsupportedError(f"{subject}: {info.element_type.name} is packed, and cannot be made once")
             # Empty before the first run: a size that is not known is 0. A shape without open sizes holds zeros.
             first = [dim if isinstance(dim, int) else self._sizes.get(dim or "", 0) for dim in declared]
             model = info.shape if info.shape is not None else [None] * len(first)
