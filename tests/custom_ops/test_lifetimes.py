@@ -167,6 +167,12 @@ def test_process_ends_while_daemon_threads_run_operators(child: Child, work: str
     assert child("end_during_runs.py", [work, threads]) == "end\n"
 
 
+def test_process_ends_while_daemon_threads_load_models_that_fail(child: Child) -> None:
+    """Python makes a thread that waits for the GIL exit, which must not unwind ONNX Runtime's frames."""
+    for number in range(10):
+        assert child("end_during_loads.py", [0.15 + number / 100]) == "end\n"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 @pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="this Python has address space in reserve for the copy"

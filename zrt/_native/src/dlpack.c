@@ -25,10 +25,15 @@ static void delete_versioned(zrt_dl_versioned *self) {
 
 /* A consumer renames the capsule: one that is freed under its first name has no consumer. */
 static void drop_capsule(PyObject *capsule) {
-    if (PyCapsule_IsValid(capsule, PLAIN))
-        delete_plain(PyCapsule_GetPointer(capsule, PLAIN));
-    else if (PyCapsule_IsValid(capsule, VERSIONED))
-        delete_versioned(PyCapsule_GetPointer(capsule, VERSIONED));
+    void *plain = PyCapsule_IsValid(capsule, PLAIN) ? PyCapsule_GetPointer(capsule, PLAIN) : NULL;
+    void *versioned = PyCapsule_IsValid(capsule, VERSIONED) ? PyCapsule_GetPointer(capsule, VERSIONED) : NULL;
+    /* As in free_memory of allocated.c. */
+    PyThreadState *state = PyEval_SaveThread();
+    if (plain != NULL)
+        delete_plain(plain);
+    if (versioned != NULL)
+        delete_versioned(versioned);
+    PyEval_RestoreThread(state);
 }
 
 int zrt_dlpack_export(

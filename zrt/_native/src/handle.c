@@ -1,5 +1,4 @@
-#include <Python.h>
-#include <pthread.h>
+#include "python.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,9 +44,12 @@ static void release_object(void *object) {
     /* After the interpreter's end the object no longer exists. */
     if (!Py_IsInitialized())
         return;
-    PyGILState_STATE state = PyGILState_Ensure();
-    Py_DecRef(object);
-    PyGILState_Release(state);
+    /* A kernel of an operator keeps such a handle, and ONNX Runtime destroys the kernels of a load that fails. */
+    IN_PYTHON({
+        PyGILState_STATE state = PyGILState_Ensure();
+        Py_DecRef(object);
+        PyGILState_Release(state);
+    });
 }
 
 zrt_handle *zrt_handle_object(uintptr_t object) {
