@@ -120,3 +120,26 @@ def test_run_values_needs_no_device_value(add: zrt.Session, monkeypatch: pytest.
     monkeypatch.setattr(value_feeds, "check_reach", refuse)
     with pytest.raises(UnsupportedError, match="elsewhere"):
         add.run_values(fed())
+
+
+class Odd(dict[str, Any]):
+    """Its names come in another order than its items, which leave out one of them."""
+
+    def __iter__(self) -> Any:
+        return iter(sorted(self.keys(), reverse=True))
+
+    def items(self) -> Any:
+        return [(name, value) for name, value in super().items() if value is not None]
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+def test_mapping_is_read_once(load: Callable[..., zrt.Session], submitted: bool) -> None:
+    session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
+
+    def run(**feeds: Any) -> list[Any]:
+        given = Odd(feeds)
+        return numbers(session.submit_values(given).result(60) if submitted else session.run_values(given))
+
+    one, two = (zrt.Value.from_array(np.full(3, number, np.float32)) for number in (1, 2))
+    assert run(x=two, y=one) == [[1, 1, 1]]
+    assert run(x=two, y=one, z=None) == [[1, 1, 1]]

@@ -98,16 +98,17 @@ def pointers(handles: list[Handle]) -> tuple[Any, list[Handle]]:
     return new_array("OrtValue *", [handle.pointer for handle in handles]), handles
 
 
-def _handles(session: Session, owner: Handle, feeds: Mapping[str, Value]) -> list[Handle]:
+def _handles(session: Session, owner: Handle, feeds: Mapping[str, Value]) -> dict[str, Handle]:
+    """The handles by name. A mapping of the caller's is read once: two readings may differ."""
     if not isinstance(feeds, Mapping):
         raise wrong_type("feeds", "a dict of values", feeds)
-    handles = []
+    handles = {}
     for name, value in feeds.items():
         text(name, "the name of a feed")
         subject = f"input {name!r}"
         if not isinstance(value, Value):
             raise wrong_type(subject, "a Value", value)
-        handles.append(value._open())
+        handles[name] = value._open()
         check_reach(session, owner, value, subject)
     return handles
 
@@ -148,10 +149,10 @@ def prepare(
     owners = session._owners()
     handles = _handles(session, owners.session, feeds)
     names = session.output_names if outputs is None else tuple(texts(outputs, "outputs"))
-    fed = tuple(feeds)
+    fed = tuple(handles)
     key = ValueCall, fed, names
     call = session._known_call(key)
     if call is None:
         call = ValueCall(key, owners, fed, names)
         session._remember(call)
-    return call, *pointers(handles)
+    return call, *pointers(list(handles.values()))
