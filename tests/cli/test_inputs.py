@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from tests.support import models
+from tests.support.compiler import shared_library
 
 COMMANDS = ("bench", "profile", "run")
 CPU = "CPUExecutionProvider"
@@ -178,15 +179,39 @@ def test_trace_does_not_replace_an_input(complaint, saved, tmp_path):
 
 @pytest.mark.parametrize("command", ["run", "bench", "profile"])
 @pytest.mark.parametrize("named", ["feeds.npz", "link", "options.json"])
-def test_optimized_model_does_not_replace_what_a_command_reads(complaint, saved, tmp_path, command, named):
+@pytest.mark.parametrize("weights", [False, True], ids=["model", "weights"])
+def test_optimized_model_does_not_replace_what_a_command_reads(complaint, saved, tmp_path, command, named, weights):
     file, options = tmp_path / "feeds.npz", tmp_path / "options.json"
     np.savez(file, x=np.zeros(4, np.float32))
     (tmp_path / "link").symlink_to(file)
-    options.write_text(json.dumps({"session": {"optimized_model_filepath": str(tmp_path / named)}}))
+    written = "written.onnx" if weights else named
+    entries = {"session.optimized_model_external_initializers_file_name": named} if weights else {}
+    session = {"optimized_model_filepath": str(tmp_path / written), "config_entries": entries}
+    options.write_text(json.dumps({"session": session}))
     before = file.read_bytes(), options.read_bytes()
     arguments = (command, saved(models.add()), "--input", file, "--options", options)
     assert "optimized_model_filepath" in complaint(*arguments, status=2)
     assert (file.read_bytes(), options.read_bytes()) == before
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "profile", "compile in place"])
+def test_library_of_operators_is_not_replaced(complaint, saved, tmp_path, command):
+    library = shared_library(tmp_path / "operators.so", "void *RegisterCustomOps(void) { return 0; }")
+    session = {"custom_op_libraries": [str(library)]}
+    more = {
+        "run": (),
+        "compile": (library, "--overwrite"),
+        "compile in place": ("--in-place", "--weights", library.name, "--overwrite"),
+        "profile": ("--trace", library, "--overwrite"),
+    }[command]
+    if command == "run":
+        session["optimized_model_filepath"] = str(library)
+    options = tmp_path / "options.json"
+    options.write_text(json.dumps({"session": session}))
+    before = library.read_bytes()
+    arguments = (command.split()[0], saved(models.add()), *more, "--options", options)
+    assert "operators.so' is the same file as " in complaint(*arguments, status=1 if command == "run" else 2)
+    assert library.read_bytes() == before
 
 
 @pytest.mark.parametrize("start", [100, 200, 400])

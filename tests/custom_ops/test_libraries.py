@@ -5,6 +5,7 @@ import gc
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -36,6 +37,15 @@ def test_library_serves_sessions_and_lanes(compiled: Callable[[str], Path]) -> N
         assert (lane.outputs["y"] == -3).all()
 
 
+def test_library_in_the_current_folder_is_found_by_its_name(
+    compiled: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here.so").write_bytes(compiled("library.c").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    session = zrt.Session(MODEL, zrt.SessionOptions(custom_op_libraries=["here.so"]))
+    assert np.array_equal(session.run([X])[0], -X)
+
+
 def test_library_is_found_by_its_name_alone(tmp_path: Path) -> None:
     # The system's loader also finds a library that is loaded already.
     name, source = "libzrt_operators_by_name.so", "void *RegisterCustomOps(void *options, void *api) { return 0; }"
@@ -60,3 +70,12 @@ def test_bad_libraries_are_refused(tmp_path: Path, compiled: Callable[[str], Pat
         zrt.SessionOptions(custom_op_libraries=[cut_library(tmp_path / "cut.so")]).handle()
     with pytest.raises(ArgumentError, match="RegisterCustomOps"):
         zrt.SessionOptions(custom_op_libraries=[compiled("functions.c")]).handle()
+
+
+@pytest.mark.parametrize("write", [zrt.compile, zrt.save_optimized])
+def test_library_is_not_replaced_by_a_model(compiled: Callable[[str], Path], tmp_path: Path, write: Any) -> None:
+    library = tmp_path / "operators.so"
+    library.write_bytes(compiled("library.c").read_bytes())
+    with pytest.raises(ArgumentError, match="is the same file as the input"):
+        write(MODEL, library, options=zrt.SessionOptions(custom_op_libraries=[library]))
+    assert library.read_bytes() == compiled("library.c").read_bytes()

@@ -8,6 +8,7 @@ import pytest
 
 from tests.onnxruntime.packages import ours
 from tests.support import models
+from tests.support.compiler import shared_library
 from zrt.onnxruntime.capi.convert_npz_to_onnx_adapter import export_lora_parameters
 
 pytestmark = ours
@@ -40,6 +41,18 @@ def test_weights_of_the_compiled_model_do_not_replace_those_of_the_model(
         options, str(model), external_initializers_file_path=name, external_initializers_size_threshold=0
     )
     with pytest.raises(Exception, match=r"the same file as the input '.*m\.weights'"):
+        compiler.compile_to_file(str(model.with_name("made.onnx")))
+    assert content_of(model.parent) == before
+
+
+def test_weights_of_the_compiled_model_do_not_replace_a_library(ort: Any, model: Path, options: Any) -> None:
+    library = shared_library(model.with_name("operators.so"), "void *RegisterCustomOps(void) { return 0; }")
+    options.register_custom_ops_library(str(library))
+    before = content_of(model.parent)
+    compiler = ort.ModelCompiler(
+        options, str(model), external_initializers_file_path="operators.so", external_initializers_size_threshold=0
+    )
+    with pytest.raises(Exception, match=r"the same file as the input '.*operators\.so'"):
         compiler.compile_to_file(str(model.with_name("made.onnx")))
     assert content_of(model.parent) == before
 

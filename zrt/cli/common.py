@@ -26,7 +26,7 @@ from zrt._native import library_files
 from zrt.bench.harness import Progress, ignore_progress
 from zrt.cli.options import UsageError
 from zrt.errors import ArgumentError, Error, FileError, ProviderError
-from zrt.loading.model_contents import model_files
+from zrt.loading.model_contents import model_files, optimized_files
 from zrt.loading.model_source import Source
 from zrt.loading.options_files import Options, load_options
 from zrt.loading.session_options import SessionOptions
@@ -192,8 +192,8 @@ def options_in(path: Path | None, threads: int) -> Options:
 def loaded_options(arguments: argparse.Namespace, inputs: Iterable[Path] = (), threads: int = 0) -> Options:
     """The options of ``--options``, overridden by ``--threads``; without a file the session has so many `threads`.
 
-    They may name a file for the optimized model, which must not be this file or one of the `inputs`. That it is not the
-    model is for the load to check. Raises `UsageError` for options that do not apply.
+    They may name files for the optimized model and its weights, which must not be this file or one of the `inputs`.
+    That they are no file of the model is for the load to check. Raises `UsageError` for options that do not apply.
     """
     path = arguments.options
     options = options_in(path, threads)
@@ -201,7 +201,8 @@ def loaded_options(arguments: argparse.Namespace, inputs: Iterable[Path] = (), t
         options.session.intra_op_num_threads = arguments.threads
     written = options.session.optimized_model_filepath
     if path is not None and written is not None:
-        require_target(Path(written), [path, *inputs], overwrite=True, subject="optimized_model_filepath")
+        for target in optimized_files(str(written), options.session.config_entries):
+            require_target(Path(target), [path, *inputs], overwrite=True, subject="optimized_model_filepath")
     return options
 
 
@@ -227,10 +228,11 @@ def model_path(model: Path | None) -> Path:
 
 
 def files_of(model: Path, options: Options, *others: Path | None) -> list[Path]:
-    """The files that a command reads and must not write: those of the model, and the `others` that are not None."""
+    """The files that a command reads and must not write: the model's, libraries, and the `others` that are not None."""
     with Source(model) as source:
         files = model_files(source, options.session.config_entries)
-    return [*map(Path, files), *(each for each in others if each is not None)]
+    libraries = map(Path, options.session.custom_op_libraries)
+    return [*map(Path, files), *libraries, *(each for each in others if each is not None)]
 
 
 def require_target(target: Path, inputs: Iterable[Path | None], overwrite: bool, subject: str = "OUTPUT") -> None:

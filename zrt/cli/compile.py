@@ -182,6 +182,7 @@ def _protect_files(arguments: argparse.Namespace, settings: Options, output: Pat
                 f"the link {str(arguments.model)!r}: leave --weights out, or give OUTPUT and not --in-place"
             )
         weights = output.parent / arguments.weights
-        replaced = arguments.in_place and any(is_same(weights, each) for each in read if each != arguments.options)
+        others = [arguments.options, *map(Path, settings.session.custom_op_libraries)]
+        replaced = arguments.in_place and any(is_same(weights, each) for each in read if each not in others)
         if not replaced:
             common.require_target(weights, read, arguments.overwrite, "--weights")

@@ -210,8 +210,7 @@ def _check_target(arguments: argparse.Namespace, source: Source, settings: Optio
         for read in data:
             if read in (place, *place.parents) or place in read.parents:
                 raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
-    libraries = map(Path, settings.session.custom_op_libraries)
-    inputs = common.files_of(arguments.model, settings, arguments.options, *source.files, *libraries)
+    inputs = common.files_of(arguments.model, settings, arguments.options, *source.files)
     # `Parts` tells a target that exists from one that an interrupted run has made.
     common.require_target(target, inputs, overwrite=True)
 

@@ -305,7 +305,7 @@ def require_other_file(source: Source, settings: PoolOptions, options: SessionOp
         from zrt.loading.model_contents import require_other_optimized
 
         target = path_bytes(options.optimized_model_filepath, "optimized_model_filepath")
-        require_other_optimized(source, settings.config_entries(), target)
+        require_other_optimized(source, settings.config_entries(), target, options._libraries())
 
 
 def _is_filled(container: Any) -> bool:

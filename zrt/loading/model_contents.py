@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,15 +75,19 @@ def model_files(source: model_source.Source, entries: Mapping[str, Any]) -> list
     return own + [os.path.join(folder or beside, name) for name in outside]
 
 
-def require_other_optimized(source: model_source.Source, entries: Mapping[str, str], path: bytes) -> None:
-    """Raises `ArgumentError` if a load would write the optimized model, or its weights, over a file of the model."""
-    subject = "optimized_model_filepath"
-    files = model_files(source, entries)
-    target = os.fsdecode(path)
-    require_other(target, files, subject)
+def require_other_optimized(
+    source: model_source.Source, entries: Mapping[str, str], path: bytes, libraries: Sequence[bytes]
+) -> None:
+    """Raises `ArgumentError` if a load would write the optimized model, or its weights, over a file that it reads."""
+    files = [*model_files(source, entries), *map(os.fsdecode, libraries)]
+    for target in optimized_files(os.fsdecode(path), entries):
+        require_other(target, files, "optimized_model_filepath")
+
+
+def optimized_files(path: str, entries: Mapping[str, str]) -> list[str]:
+    """The files that a load writes as `optimized_model_filepath`: the model, and its weights beside it."""
     weights = entries.get(SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME)
-    if weights:
-        require_other(os.path.join(os.path.dirname(target), weights), files, subject)
+    return [path, os.path.join(os.path.dirname(path), weights)] if weights else [path]
 
 
 def _read_node(file: ModelFile, node: Field, contents: Contents) -> Iterator[Field]:

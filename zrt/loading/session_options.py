@@ -330,4 +330,5 @@ class SessionOptions(OptionData):
             problem = library_files.problem_of_name(file)
             if problem:
                 raise ArgumentError(f"custom_op_libraries: {os.fsdecode(file)!r}: {problem}")
-        return libraries
+        # The system's loader does not look for a bare name in the current folder.
+        return [file if library_files.is_found_by_loader(file) else os.path.join(b".", file) for file in libraries]

@@ -162,7 +162,8 @@ class ModelCompiler(NotPickled):
             yield None
             return
         with Source(self._model) as source:
-            inputs = model_files(source, self._options._to_zrt().config_entries)
+            options = self._options._to_zrt()
+            inputs = [*model_files(source, options.config_entries), *map(os.fsdecode, options._libraries())]
         path = os.path.join(folder, self._weights_path)
         with replacing(path, inputs=inputs) as (temporary,), open(temporary, "wb") as file:
 

@@ -134,7 +134,9 @@ def compile(
         target = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
         made_with = SessionOptions() if options is None else options
         work.origin = origin.written(source, target, level, made_with, chosen.asked(), external_data_dir)
-        with _writing(output, beside, error_if_output_file_exists, work, source, settings), chosen.loading(settings):
+        libraries = [os.fsdecode(file) for file in made_with._libraries()]
+        writing = _writing(output, beside, error_if_output_file_exists, work, source, settings, libraries)
+        with writing, chosen.loading(settings):
             load_model(source, settings, options, work.run)
     return work.result
 
@@ -174,6 +176,7 @@ def _writing(
     work: _Compilation,
     source: model_source.Source,
     settings: PoolOptions,
+    libraries: list[str],
 ) -> Iterator[None]:
     """Sets the output of the compilation, and moves the written files to their place at the end."""
     if output is None:
@@ -187,7 +190,7 @@ def _writing(
             # A link that leads nowhere would be replaced too.
             if new and os.path.lexists(each):
                 raise ArgumentError(f"output: {each!r} is there already")
-        kept = model_files(source, settings.config_entries())
+        kept = [*model_files(source, settings.config_entries()), *libraries]
         with replacing(target, *beside, subject="output", inputs=kept) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
             yield
