@@ -70,6 +70,15 @@ def test_inputs_of_one_model_alone_are_fed_too(zrt, complaint, saved, swapped):
     assert "the model has no input 'q'; it has 'x', 'z'" in complaint(*sides, "--input", "q=1", status=2)
 
 
+def test_model_in_another_format_is_named(zrt, complaint, saved, tmp_path):
+    compiled = tmp_path / "model.ort"
+    model = saved(models.parse("(float[n] x) => (float[n] y) { y = Neg(x) }"))
+    zrt("compile", model, compiled)
+    assert "model.ort' is in ONNX Runtime's own format" in complaint(
+        "diff", model, "default", f"model={compiled}", status=1
+    )
+
+
 @pytest.mark.parametrize(("first", "second", "failing"), [("model", "bad", "b"), ("bad", "model", "a")])
 def test_side_that_does_not_load_is_the_difference(zrt, saved, first, second, failing):
     paths = {

@@ -15,6 +15,7 @@ from zrt._common.arguments import absolute, path_bytes
 from zrt._native.cdata import buffer_at, release
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
+from zrt.loading.initializers import require_onnx
 
 # Checks and shape inference do not read the content of initializers of more elements.
 LARGEST_LIGHT = 128
@@ -45,7 +46,11 @@ def parse(model: model_source.Model) -> tuple[Any, str, str]:
         data = source.read()
         folder = "" if source.path is None else os.path.dirname(absolute(os.fsdecode(source.path)))
         try:
-            proto = onnx.ModelProto.FromString(bytes(buffer_at(data)))
+            content = bytes(buffer_at(data))
+            require_onnx(content[:8], source.subject)
+            proto = onnx.ModelProto.FromString(content)
+        except UnsupportedError:
+            raise
         # protobuf's Python implementation raises this; the one in C returns bytes, which `_check_text` finds.
         except UnicodeDecodeError as error:
             raise ModelError(f"{source.subject} cannot be read: a string is not UTF-8: {error.reason}") from error

@@ -88,6 +88,12 @@ class Field(NamedTuple):
     end: int
 
 
+def require_onnx(head: bytes, subject: str) -> None:
+    """Raises `UnsupportedError` for the first bytes of a file in ONNX Runtime's own format."""
+    if head[4:8] == ORT_FORMAT:
+        raise UnsupportedError(f"{subject} is in ONNX Runtime's own format, which zrt cannot read: give an ONNX model")
+
+
 class ModelFile:
     """A model's bytes, read in pieces."""
 
@@ -97,10 +103,7 @@ class ModelFile:
         self.read: Read = read
         self.model: Field = Field(0, LENGTH, 0, 0, 0, size)
         self.subject: str = subject
-        if read(0, min(size, 8))[4:] == ORT_FORMAT:
-            raise UnsupportedError(
-                f"{subject} is in ONNX Runtime's own format, which zrt cannot read: give an ONNX model"
-            )
+        require_onnx(read(0, min(size, 8)), subject)
 
     def broken(self, reason: str) -> ModelError:
         """The error for bytes that are not a model."""
