@@ -97,6 +97,7 @@ def test_failures_are_status_1(complaint, saved, tmp_path):
     for model, more, words in (
         (tmp_path / "none.onnx", [], "none.onnx"),
         (saved(GOOD), ["--library", library_file], str(library_file)),
+        (saved(GOOD), ["--library", tmp_path / "none.so"], "check: --library: "),
     ):
         assert words in complaint("check", model, *more, status=1)
 

@@ -161,8 +161,12 @@ def other_library(arguments: argparse.Namespace) -> Path | None:
     """The library that ``--library`` or ``--python`` names; None without them."""
     if arguments.library is not None and arguments.python is not None:
         raise UsageError("--library and --python both say which ONNX Runtime to ask: give one")
+    if arguments.library is not None:
+        if not os.path.exists(arguments.library):
+            raise CommandError(f"--library: {str(arguments.library)!r}: there is no such file")
+        return Path(absolute(str(arguments.library)))
     if arguments.python is None:
-        return None if arguments.library is None else Path(absolute(str(arguments.library)))
+        return None
     command = [arguments.python, "-c", "import json, sys; print(json.dumps(sys.path))"]
     try:
         done = subprocess.run(command, capture_output=True, check=True)
