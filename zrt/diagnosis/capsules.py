@@ -156,7 +156,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, np.
     """The description in a capsule, and its feeds. Raises `FileError` for a file that is none."""
     name = os.fsdecode(path)
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.lib.npyio.NpzFile(file) as archive:
             about = json.loads(archive[_ABOUT].tobytes())
             names = {each: each.removeprefix(_FEED).removesuffix(_END) for each in archive.files if each != _ABOUT}
             feeds = {name: archive[each] for each, name in names.items()}
