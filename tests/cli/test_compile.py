@@ -224,6 +224,22 @@ class TestRequiredOperators:
         operators = zrt_json("compile", model, tmp_path / "c", "--required-operators")["operators"]
         assert {"If", "Identity"} & set(operators["ai.onnx;21"])
 
+    def test_functions_of_the_model_are_no_operators(self, zrt_json, tmp_path):
+        text = """<ir_version: 10, opset_import: ["" : 17, "my" : 1]> g (float[n] x) => (float[n] y) { y = my.Twice(x) }
+        <opset_import: ["" : 17], domain: "my"> Twice (a) => (b) { b = Add(a, a) }"""
+        onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+        document = zrt_json("compile", tmp_path / "model.onnx", tmp_path / "list", "--required-operators")
+        assert document["operators"] == {"ai.onnx;17": ["Add"]}
+
+    def test_function_with_the_name_of_a_kernel_is_an_operator(self, zrt_json, tmp_path):
+        """ONNX Runtime takes its kernel, and not the function."""
+        text = """<ir_version: 10, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (float[n] x) => (float[n] y) { y = com.microsoft.Gelu(x) }
+        <opset_import: ["" : 17], domain: "com.microsoft"> Gelu (a) => (b) { b = Add(a, a) }"""
+        onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+        document = zrt_json("compile", tmp_path / "model.onnx", tmp_path / "list", "--required-operators")
+        assert document["operators"]["com.microsoft;1"] == ["Gelu"]
+
     def test_upstream_s_parser_reads_the_list(self, zrt_json, digits, tmp_path):
         """In a process of its own: the parser comes with the official package."""
         path = tmp_path / "operators.config"

@@ -20,8 +20,10 @@ class Model:
 
 
 class Function:
+    NAME = 1
     NODE = 7
     DOC_STRING = 8
+    DOMAIN = 10
     VALUE_INFO = 12
     METADATA_PROPS = 14
 

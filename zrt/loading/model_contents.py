@@ -25,6 +25,8 @@ class Contents:
     """The version of each operator set that the model imports, by domain."""
     operators: Counter[str] = field(default_factory=Counter)
     """How many nodes each operator has, the most frequent first; one of another domain is ``domain::name``."""
+    functions: set[str] = field(default_factory=set)
+    """The functions that the model defines, as in `operators`."""
     weights: int = 0
     """The number of weights, constants among them."""
     parameters: int = 0
@@ -44,7 +46,8 @@ def contents_of(source: model_source.Source) -> Contents:
     """Reads a model's contents; `UnsupportedError` for ONNX Runtime's own format, `ModelError` for broken bytes."""
     with opened(source) as file:
         contents = Contents(file.opsets())
-        functions = file.messages(file.model, Model.FUNCTIONS)
+        functions = list(file.messages(file.model, Model.FUNCTIONS))
+        contents.functions = {_operator(file, each, Function.NAME, Function.DOMAIN) for each in functions}
         waiting = [(function, _FUNCTION) for function in functions] + [(graph, _GRAPH) for graph in file.graphs()]
         while waiting:
             message, numbers = waiting.pop()
@@ -92,21 +95,26 @@ def optimized_files(path: str, entries: Mapping[str, str]) -> list[str]:
 
 def _read_node(file: ModelFile, node: Field, contents: Contents) -> Iterator[Field]:
     """Counts a node and its constants; the graphs inside it."""
+    for attribute in file.messages(node, Node.ATTRIBUTE):
+        for value in file.messages(attribute, *_VALUES):
+            if value.number in (Attribute.G, Attribute.GRAPHS):
+                yield value
+            elif value.number == Attribute.SPARSE_TENSOR:
+                _add_sparse(contents, file, value)
+            else:
+                _add(contents, file.initializer(value))
+    contents.operators[_operator(file, node, Node.OP_TYPE, Node.DOMAIN)] += 1
+
+
+def _operator(file: ModelFile, message: Field, of_name: int, of_domain: int) -> str:
+    """The operator of a node or of a function, as `Contents` has it; the numbers are those of the two fields."""
     name = domain = ""
-    for part in file.messages(node, Node.OP_TYPE, Node.DOMAIN, Node.ATTRIBUTE):
-        if part.number == Node.OP_TYPE:
+    for part in file.messages(message, of_name, of_domain):
+        if part.number == of_name:
             name = file.text(part)
-        elif part.number == Node.DOMAIN:
-            domain = file.text(part)
         else:
-            for value in file.messages(part, *_VALUES):
-                if value.number in (Attribute.G, Attribute.GRAPHS):
-                    yield value
-                elif value.number == Attribute.SPARSE_TENSOR:
-                    _add_sparse(contents, file, value)
-                else:
-                    _add(contents, file.initializer(value))
-    contents.operators[name if domain in ("", ONNX_DOMAIN) else f"{domain}::{name}"] += 1
+            domain = file.text(part)
+    return name if domain in ("", ONNX_DOMAIN) else f"{domain}::{name}"
 
 
 def _add(contents: Contents, weight: Initializer | None) -> None:

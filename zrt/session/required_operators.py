@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 
 from zrt._common.config_keys import SessionConfigKey
@@ -35,7 +36,9 @@ def required_operators(model: Model, options: SessionOptions, providers: Provide
     """
     found: dict[tuple[str, int], set[str]] = {}
     with Source(model) as source:
-        _collect(contents_of(source), found)
+        contents = contents_of(source)
+        # The optimizer inlines functions of the model, but for those that have a kernel's name.
+        _collect(contents, contents.operators.keys() - contents.functions, found)
     for level in GraphOptimizationLevel:
         with temporary_folder("zrt-operators-") as folder:
             graph = os.path.join(folder, "optimized.onnx")
@@ -54,17 +57,18 @@ def required_operators(model: Model, options: SessionOptions, providers: Provide
             )
             Session(model, saving, providers).close()
             with Source(graph) as source:
-                _collect(contents_of(source), found)
+                contents = contents_of(source)
+                _collect(contents, contents.operators, found)
     if any(domain == ONNX_DOMAIN and "Conv" in names for (domain, _), names in found.items()):
         found[_BLOCKED_LAYOUT] = _BLOCKED
     lines = (f"{domain};{version};{','.join(sorted(names))}\n" for (domain, version), names in sorted(found.items()))
     return _HEAD + "".join(lines)
 
 
-def _collect(contents: Contents, found: dict[tuple[str, int], set[str]]) -> None:
-    for operator in contents.operators:
+def _collect(contents: Contents, operators: Iterable[str], found: dict[tuple[str, int], set[str]]) -> None:
+    for operator in operators:
         domain, _, name = operator.rpartition("::")
         version = contents.opsets.get(domain)
-        # A function that the model defines may be of a domain that only the function imports: it is no kernel.
+        # A function may be of a domain that the model does not import, and is no kernel then.
         if version is not None:
             found.setdefault((domain or ONNX_DOMAIN, version), set()).add(name)
