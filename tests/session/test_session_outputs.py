@@ -264,6 +264,16 @@ class TestAllocatedOutputs:
             with pytest.raises(UnsupportedError, match="numpy has no array of 65 dimensions"):
                 session.run([f32(1), np.ones(65, np.int64)])
 
+    def test_declared_rank_beyond_numpy_raises(self, load):
+        sizes = ", ".join("1" * 65)
+        text = f"(float[1] x) => (float[{sizes}] y) <int64[65] s = {{{sizes}}}> {{ y = Reshape(x, s) }}"
+        session = load(text)
+        for _ in range(2):
+            with pytest.raises(UnsupportedError, match="output 'y': numpy has no array of 65 dimensions"):
+                session.run([f32(1)])
+        (value,) = session.run_values({"x": zrt.Value.from_array(f32(1))})
+        assert value.shape == (1,) * 65
+
     def test_memory_is_a_type_that_users_cannot_make(self, compress):
         (y,) = compress.run([f32(1)])
         memory = type(y.base.obj if isinstance(y.base, memoryview) else y.base)

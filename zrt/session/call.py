@@ -9,12 +9,13 @@ from zrt._native import builtin, ort_messages, status
 from zrt._native.cdata import NULL, address_of, new_array, pointer_to, strings
 from zrt._native.handle import Handle
 from zrt._native.session_handle import SessionHandle
-from zrt.errors import AllocationError, ArgumentError
+from zrt.errors import AllocationError, ArgumentError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.session.outputs import Wanted, allocated_outputs, put_objects
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain, is_text
+from zrt.values.value import MOST_DIMENSIONS
 
 # An array, a list, a dict ...: it is Any so that users need no casts for type checkers.
 Result: TypeAlias = "Any"
@@ -143,6 +144,11 @@ class Call:
             return True
         if code == status.NO_MEMORY and len(results) < len(self.outputs):
             output = self.outputs[len(results)]
+            if output.shape is not None and len(output.shape) > MOST_DIMENSIONS:
+                raise UnsupportedError(
+                    f"output {output.info.name!r}: numpy has no array of {len(output.shape)} dimensions; run_values "
+                    "gives a Value"
+                )
             size = "the values" if output.shape is None else f"an array of the shape {output.shape}"
             raise AllocationError(f"output {output.info.name!r}: no memory for {size}")
         error = status.to_error(code)

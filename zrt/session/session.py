@@ -417,7 +417,7 @@ class Session(Owner):
     def prepare(self, feeds: Feeds) -> PreparedRun:
         """A run that borrows these feeds in place: each run reads their current content.
 
-        A feed that would need a copy raises `ArgumentError` or `DTypeError`.
+        A feed that would need a copy raises `ArgumentError`, `DTypeError` or, as texts do, `UnsupportedError`.
         """
         from zrt.session.prepared_run import PreparedRun
         from zrt.session.value_feeds import over_values, right_value
