@@ -1,5 +1,7 @@
 """Pieces of data sets, which several processes may read."""
 
+import math
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -120,6 +122,36 @@ def test_archives_without_arrays_are_named(members: dict[str, bytes], tmp_path: 
     for kind in ("npz", "npy"):
         with pytest.raises(FileError, match=r"data\.npy"):
             open_source(path.with_suffix(".npy"), kind)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ">i4", "<U3", "S2", "M8[s]", bool, "<U0"])
+@pytest.mark.parametrize("shape", [(5,), (5, 3), (5, 0), (0, 2)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_slices_of_a_numpy_file_are_its_rows(dtype: Any, shape: tuple[int, ...], order: Any, tmp_path: Path) -> None:
+    rows = np.arange(math.prod(shape)).reshape(shape).astype(dtype, order=order)
+    np.save(tmp_path / "data.npy", rows)
+    source = open_source(tmp_path / "data.npy", "npy")
+    for size in (2, 5):
+        parts = [chunk.columns[""] for chunk in source.chunks([""], 0, size)]
+        assert [len(part) for part in parts] == [min(size, len(rows) - start) for start in range(0, len(rows), size)]
+        np.testing.assert_array_equal(np.concatenate([source.no_rows([""])[""], *parts]), rows)
+        assert all(part.dtype == rows.dtype for part in parts)
+
+
+def test_numpy_file_without_rows_is_an_error(tmp_path: Path) -> None:
+    np.save(tmp_path / "data.npy", np.float32(1))
+    with pytest.raises(FileError, match=r"data\.npy': its arrays do not all have the same number of rows"):
+        open_source(tmp_path / "data.npy", "npy")
+
+
+def test_numpy_file_that_is_cut_off_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    """A mapping of it would end the process."""
+    path = write("npy", tmp_path)
+    chunks = open_source(path, "npy").chunks([""], 0, 70)
+    assert next(chunks).columns[""].tolist() == list(range(70))
+    os.truncate(path, 2000)
+    with pytest.raises(FileError, match=r"data\.npy' cannot be read: it was cut off"):
+        list(chunks)
 
 
 def test_types_of_texts(tmp_path: Path) -> None:

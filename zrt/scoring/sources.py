@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -126,19 +127,54 @@ def archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         yield opened
 
 
+class _Stored:
+    """An array in a ``.npy`` file, of which each slice is read when it is taken.
+
+    Not by a mapping: where a mapped file is cut off meanwhile, the next access ends the process.
+    """
+
+    def __init__(self, path: Path, mapped: np.memmap[Any, Any]) -> None:
+        self._path = path
+        self.dtype: np.dtype[Any] = mapped.dtype
+        self.shape: tuple[int, ...] = mapped.shape
+        self._begin: int = mapped.offset
+        self._row_bytes: int = mapped[:1].nbytes
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Array:
+        start, stop, _ = rows.indices(len(self))
+        shape = (stop - start, *self.shape[1:])
+        with reading(self._path, *UNREADABLE):
+            values: Array = np.fromfile(
+                self._path, self.dtype, math.prod(shape), offset=self._begin + start * self._row_bytes
+            )
+            if values.size < math.prod(shape):
+                raise EOFError("it was cut off")
+        return values.reshape(shape)
+
+
+def _stored(path: Path) -> Array | _Stored:
+    with reading(path, *UNREADABLE):
+        mapped = np.lib.format.open_memmap(path, mode="r")
+        # In Fortran's order the bytes of a row are not side by side: such a file is read as a whole.
+        in_pieces = mapped.ndim and mapped.dtype.itemsize and mapped.flags.c_contiguous
+        return _Stored(path, mapped) if in_pieces else np.load(path)
+
+
 class NumpySource:
     """A ``.npy`` file is one column without a name, a ``.npz`` file a column for each of its arrays."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.files: list[Path] = [path]
         if kind == "npy":
-            with reading(path, *UNREADABLE):
-                self._arrays: dict[str, Array] = {"": np.lib.format.open_memmap(path, mode="r")}
+            self._arrays: Mapping[str, Array | _Stored] = {"": _stored(path)}
         else:
             with archive(path) as opened:
                 self._arrays = dict(opened)
         counts = {
-            name: len(array) if isinstance(array, np.ndarray) and array.ndim else None
+            name: len(array) if isinstance(array, np.ndarray | _Stored) and array.shape else None
             for name, array in self._arrays.items()
         }
         if None in counts.values() or len(set(counts.values())) != 1:
