@@ -176,7 +176,7 @@ class ModelNotFoundError(ModelError, FileNotFoundError):
 
 
 class FileError(ZrtError, OSError):
-    """A file that is no model cannot be read or written. The message has its name and the reason."""
+    """A file cannot be written, or one that is no model cannot be read. The message has its name and the reason."""
 
 
 class TraceError(ZrtError, ValueError):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import processes
 from zrt._common.files import PREFIX, lock_folder, replacing, require_other
-from zrt.errors import ArgumentError
+from zrt.errors import ArgumentError, FileError
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_inputs_are_not_replaced_by_files_of_other_names(tmp_path):
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_full_disk_is_an_error_of_the_file(tmp_path, number):
     with (
-        pytest.raises(ArgumentError, match=f"--output: '.*kept' cannot be written: {os.strerror(number)}"),
+        pytest.raises(FileError, match=f"--output: '.*kept' cannot be written: {os.strerror(number)}"),
         replacing(str(tmp_path / "kept"), subject="--output"),
     ):
         raise OSError(number, os.strerror(number))

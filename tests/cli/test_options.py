@@ -106,6 +106,7 @@ class TestMistakes:
             ("{", "options.json", "this is not JSON"),
             ("", "options.txt", "should end in .json or .toml"),
             ('[[providers]]\nname = "warp"', "options.toml", "--options: provider 'warp' is not in this library"),
+            ('[session]\ncustom_op_libraries = ["no/ops.so"]', "options.toml", "custom_op_libraries: 'no/ops.so'"),
         ],
     )
     def test_mistakes_in_the_file_are_wrong_usage(self, complaint, options, command, document, name, said):

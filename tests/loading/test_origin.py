@@ -14,7 +14,7 @@ import pytest
 
 import zrt
 from benches.models import build
-from zrt.errors import ArgumentError, CallbackError, ModelError
+from zrt.errors import CallbackError, FileError, ModelError
 from zrt.loading import origin
 
 QUIET = zrt.SessionOptions(log_severity_level="FATAL", intra_op_num_threads=1)
@@ -228,7 +228,7 @@ def test_full_disk_leaves_the_old_file(source: Path, monkeypatch: pytest.MonkeyP
         raise OSError(28, "no space")
 
     monkeypatch.setattr(origin, "open", full, raising=False)
-    with pytest.raises(ArgumentError, match=r"made\.onnx.*no space"):
+    with pytest.raises(FileError, match=r"made\.onnx.*no space"):
         zrt.save_optimized(source, made)
     assert made.read_bytes() == before
     assert sorted(os.listdir(made.parent)) == ["made.onnx", "source.onnx"]

@@ -29,8 +29,8 @@ def replacing(
 
     At the end all files in the temporary folder replace those of the same names, `target` last, and take their
     permissions; after an error in the ``with``, which is raised as it is unless it is that of a full disk, none does.
-    Raises `ArgumentError` if the system refuses, if a file to write is one of the `inputs`, or if a name belongs to a
-    device such as ``/dev/null``, which must not be replaced by a file.
+    Raises `FileError` if the system refuses, and `ArgumentError` if a file to write is one of the `inputs`, or if a
+    name belongs to a device such as ``/dev/null``, which must not be replaced by a file.
     """
     folder, name = os.path.split(absolute(target))
     names = (name, *beside)
@@ -44,7 +44,7 @@ def replacing(
         _clear(folder)
         scratch, lock = _scratch(folder)
     except OSError as error:
-        raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
+        raise FileError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     try:
         written = [os.path.join(scratch, each) for each in names]
         try:
@@ -52,7 +52,7 @@ def replacing(
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
+            raise FileError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
         try:
             files = sorted(os.listdir(scratch), key=lambda each: each == name)
             for each in files:
@@ -62,7 +62,7 @@ def replacing(
                 take_permissions(os.path.join(scratch, each), os.path.join(folder, each))
             _move_all(scratch, folder, files)
         except OSError as error:
-            raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
+            raise FileError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         os.close(lock)
@@ -97,7 +97,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
     except FileError:
         raise
     except OSError as error:
-        raise FileError(f"{os.fspath(path)!r} cannot be written: {error}") from error
+        raise FileError(f"{os.fspath(path)!r} cannot be written: {error.strerror or error}") from error
 
 
 def lock_folder(folder: str | os.PathLike[str], *, required: bool = False) -> int:

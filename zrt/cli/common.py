@@ -25,7 +25,7 @@ from zrt._common.files import require_other
 from zrt._native import library_files
 from zrt.bench.harness import Progress, ignore_progress
 from zrt.cli.options import UsageError
-from zrt.errors import ArgumentError, Error, FileError, ProviderError
+from zrt.errors import Error, FileError, ProviderError
 from zrt.loading.model_contents import model_files, optimized_files
 from zrt.loading.model_source import Source
 from zrt.loading.options_files import Options, load_options
@@ -240,11 +240,8 @@ def files_of(model: Path, options: Options, *others: Path | None) -> list[Path]:
 
 
 def require_target(target: Path, inputs: Iterable[Path | None], overwrite: bool, subject: str = "OUTPUT") -> None:
-    """Raises `UsageError` for a target that is one of the inputs, or that exists without `overwrite`."""
-    try:
-        require_other(target, [each for each in inputs if each is not None], subject)
-    except ArgumentError as error:
-        raise UsageError(str(error)) from None
+    """Raises for a target that is one of the inputs, or that exists without `overwrite`."""
+    require_other(target, [each for each in inputs if each is not None], subject)
     # A link that leads nowhere would be replaced by the file.
     if os.path.lexists(target) and not overwrite:
         raise UsageError(f"{subject}: {str(target)!r} exists: --overwrite replaces it")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from zrt._common.files import is_same, plain_name, replacing
 from zrt.cli import common, options
-from zrt.cli.options import UsageError, option, whole
+from zrt.cli.options import UsageError, count, option
 from zrt.cli.units import duration, plural
-from zrt.errors import ArgumentError, OrtError
+from zrt.errors import OrtError
 from zrt.loading.options_files import Options
 from zrt.providers import CPU, ProviderLike, parse
 from zrt.session.compile import compile as compile_ahead
@@ -59,7 +59,7 @@ OPTIONS = (
         "write no model, but which operators MODEL needs, as it is and optimized: for an engine that has no others",
     ),
     option("--weights", "large weights go into a file of this name beside OUTPUT, not into the model", "NAME"),
-    option("--weights-from", f"the size of the smallest of them (default: {WEIGHTS_FROM})", "BYTES", whole(0)),
+    option("--weights-from", f"the size of the smallest of them (default: {WEIGHTS_FROM})", "BYTES", count(0)),
 )
 
 
@@ -172,10 +172,7 @@ def _protect_files(arguments: argparse.Namespace, settings: Options, output: Pat
     if not arguments.in_place:
         common.require_target(output, read, arguments.overwrite)
     if arguments.weights is not None:
-        try:
-            plain_name(arguments.weights, output, "--weights")
-        except ArgumentError as error:
-            raise UsageError(str(error)) from None
+        plain_name(arguments.weights, output, "--weights")
         if arguments.in_place and os.path.realpath(arguments.model.parent) != str(output.parent):
             raise UsageError(
                 f"--weights: {arguments.weights!r} would lie beside {str(output)!r}, and a load looks for it beside "

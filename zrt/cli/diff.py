@@ -10,7 +10,6 @@ from zrt.cli import common, inputs, options, pictures
 from zrt.cli.options import UsageError, count, option
 from zrt.cli.units import plural
 from zrt.diagnosis.differences import ATOL, RTOL
-from zrt.errors import ArgumentError, DTypeError
 from zrt.loading.options_files import Options
 from zrt.session.spec import SessionSpec
 from zrt.types import GraphOptimizationLevel
@@ -67,12 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         read = [*inputs.input_files(arguments), *_files_of(arguments.a, a), *_files_of(arguments.b, b)]
         common.require_target(picture, read, arguments.overwrite, "--plot")
     made = made_inputs((a, b), inputs.user_inputs(arguments))
-    try:
-        with made.first_run():
-            found = diff(a, b, made.feeds(), rtol=arguments.rtol, atol=arguments.atol, library=library)
-    except (ArgumentError, DTypeError) as error:
-        # A model does not take them.
-        raise UsageError(str(error)) from error
+    with made.first_run():
+        found = diff(a, b, made.feeds(), rtol=arguments.rtol, atol=arguments.atol, library=library)
     if drawn and found.values:
         from zrt.cli import diff_plot
 
@@ -128,10 +123,7 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
                 raise UsageError(f"{part!r}: there are model, level, provider, threads, options and keys with a dot")
         except (ValueError, KeyError) as error:
             raise UsageError(f"{part!r}: {value!r} is no {key}") from error
-    try:
-        return SessionSpec(model, settings.session, common.requested_providers(providers, settings))
-    except ArgumentError as error:
-        raise UsageError(str(error)) from error
+    return SessionSpec(model, settings.session, common.requested_providers(providers, settings))
 
 
 def _show(page: common.Page, found: Diff, worst: int, drawn: list[Path]) -> None:

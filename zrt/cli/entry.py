@@ -14,10 +14,9 @@ import sys
 from collections.abc import Collection, Sequence
 
 from zrt._common.files import NO_ROOM
-from zrt.bench.synthetic import InputError
 from zrt.cli.common import FAILED, CommandError, Terminated, complain, let_go
 from zrt.cli.options import JSON, UsageError, add_options
-from zrt.errors import Error
+from zrt.errors import ArgumentError, DTypeError, Error
 from zrt.version import __version__
 
 USED_WRONGLY = 2
@@ -92,7 +91,7 @@ def _carry_out(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         return stop.code if isinstance(stop.code, int) else 0
     try:
         return int(arguments.command(arguments))
-    except (UsageError, InputError) as error:
+    except (UsageError, ArgumentError, DTypeError) as error:
         return _complain(arguments.name, error, USED_WRONGLY)
     except (Error, CommandError) as error:
         return _complain(arguments.name, error, FAILED)

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from zrt._common.files import replacing
 from zrt.cli.common import CommandError, harmless
+from zrt.errors import FileError
 
 TITLE_WIDTH: Final = 115
 
@@ -46,6 +47,8 @@ def save(make: Callable[[], Figure], pictures: Sequence[Path]) -> None:
             for path, theme in zip(written, THEMES, strict=False):
                 with rc_context(theme):
                     make().savefig(path)
+    except FileError:
+        raise
     except OSError as error:
         raise CommandError(f"--plot: {str(target)!r} cannot be written: {error.strerror or error}") from error
 

@@ -80,7 +80,7 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def count(low: int) -> Callable[[str], int]:
-    """A number of runs or rows, which an int of C must hold."""
+    """A number of runs, rows or bytes, which an int of C must hold."""
     return whole(low, INT32_MAX)
 
 

@@ -18,7 +18,7 @@ from zrt.cli.options import UsageError, option, whole
 from zrt.cli.units import plural
 from zrt.environment import cpu_limits
 from zrt.environment.pool_options import MOST_THREADS
-from zrt.errors import ArgumentError, DTypeError, FileError, UnsupportedError
+from zrt.errors import ArgumentError, FileError, UnsupportedError
 from zrt.loading.options_files import Options
 from zrt.scoring import score, sources
 from zrt.scoring.parts import CHECKPOINT_S, Parts, work_folder
@@ -59,22 +59,19 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.source = Path(absolute(str(arguments.source)))
     arguments.target = Path(os.path.realpath(arguments.target))
     with ExitStack() as stack:
-        try:
-            if arguments.ray is not None:
-                # Ray prints the failures of workers to standard output.
-                stack.enter_context(redirect_stdout(sys.stderr))
-                for package in ("ray", "pandas", "pyarrow"):
-                    installation.require(package, "ray", "--ray")
-                from zrt.ray.connection import connected
+        if arguments.ray is not None:
+            # Ray prints the failures of workers to standard output.
+            stack.enter_context(redirect_stdout(sys.stderr))
+            for package in ("ray", "pandas", "pyarrow"):
+                installation.require(package, "ray", "--ray")
+            from zrt.ray.connection import connected
 
-                stack.enter_context(connected(arguments.ray))
-            elif arguments.actors is not None:
-                raise ArgumentError("--actors goes with --ray")
-            # Ray sets a handler of its own when it connects.
-            stack.enter_context(common.terminable())
-            prepared = _prepared(arguments)
-        except (ArgumentError, DTypeError) as error:
-            raise UsageError(str(error)) from None
+            stack.enter_context(connected(arguments.ray))
+        elif arguments.actors is not None:
+            raise UsageError("--actors goes with --ray")
+        # Ray sets a handler of its own when it connects.
+        stack.enter_context(common.terminable())
+        prepared = _prepared(arguments)
         stack.callback(prepared.parts.close)
         document = _scored(arguments, prepared)
     common.print_result(page, document, _show, document, arguments.skip_bad)

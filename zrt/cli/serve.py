@@ -13,7 +13,6 @@ from zrt._common import installation
 from zrt.cli import common, options, serve_ray
 from zrt.cli.options import UsageError, option, whole
 from zrt.environment import cpu_budget, cpu_limits
-from zrt.errors import ArgumentError
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
 
@@ -106,10 +105,7 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
         for name in ("max_batch", "max_wait", "lanes", "max_queue", "max_body", "timeout", "record", "slower_than")
         if getattr(arguments, name) is not None
     }
-    try:
-        return serving.application(models, **limits)
-    except ArgumentError as error:
-        raise UsageError(str(error)) from None
+    return serving.application(models, **limits)
 
 
 def _by_file(path: Path) -> tuple[str, str, Path]:

@@ -402,8 +402,8 @@ class Graph:
         """Writes the model to a file, atomically.
 
         With `external_data` the initializers of at least `size_threshold` bytes go into a file `location` in the same
-        folder, by default the model's name followed by ``.data``. Raises `ArgumentError` for a path that cannot be
-        written.
+        folder, by default the model's name followed by ``.data``. Raises `FileError` where the system refuses to
+        write, and `ArgumentError` for the name of a device, or of a file that the graph reads.
         """
         files.save(self._finished(), self._borrowed, path, external_data, location, size_threshold, self._read_files())
 

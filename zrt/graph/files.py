@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from zrt._common.arguments import boolean, integer, path_bytes, text
-from zrt._common.files import plain_name, replacing
+from zrt._common.files import plain_name, replacing, writing
 from zrt.errors import ArgumentError
 from zrt.graph.model_proto import graphs_in, serialize
 from zrt.graph.tensors import outside, raw, raw_of
@@ -44,18 +44,16 @@ def save(
         plain_name(text(beside, "location").decode(), where, "location")
     elif location is not None:
         raise ArgumentError(f"location: {location!r} is for external_data=True")
-    with replacing(where, *([beside] if external_data else []), inputs=inputs) as (model_path, *weights_path):
-        try:
-            if external_data:
-                with open(weights_path[0], "wb") as file:
-                    _write_weights(model.graph, borrowed, beside, least, file)
-            else:
-                fill(model, borrowed)
-            content = serialize(model, f"model {where!r}")
-            with open(model_path, "wb") as file:
-                file.write(content)
-        except OSError as error:
-            raise ArgumentError(f"path: {where!r} cannot be written: {error.strerror}") from error
+    places = replacing(where, *([beside] if external_data else []), inputs=inputs)
+    with places as (model_path, *weights_path), writing(where):
+        if external_data:
+            with open(weights_path[0], "wb") as file:
+                _write_weights(model.graph, borrowed, beside, least, file)
+        else:
+            fill(model, borrowed)
+        content = serialize(model, f"model {where!r}")
+        with open(model_path, "wb") as file:
+            file.write(content)
 
 
 def fill(model: Any, borrowed: Mapping[str, Value]) -> Any:

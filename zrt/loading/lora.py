@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import integer, path_bytes, require_type, text, wrong_type
-from zrt._common.files import replacing
+from zrt._common.files import replacing, writing
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import NULL, from_buffer
@@ -164,18 +164,15 @@ def save_lora_adapter(
     """Writes an ``.onnx_adapter`` file of these arrays, by the names of the model's inputs that they stand for.
 
     The versions are information for readers only. ONNX Runtime takes no scalars, no strings, no packed types, and since
-    1.30 no bools. An existing file is replaced atomically: adapters that were loaded from it keep the old one.
+    1.30 no bools. An existing file is replaced atomically: adapters that were loaded from it keep the old one. Raises
+    `FileError` where the system refuses to write.
     """
     name = path_bytes(path, "path")
     versions = [integer(adapter_version, "adapter_version"), integer(model_version, "model_version")]
     require_type(parameters, Mapping, "parameters", "a dict of arrays")
     data = _write([_parameter(key, array) for key, array in parameters.items()], versions)
-    with replacing(os.fsdecode(name)) as (written,):
-        try:
-            with open(written, "wb") as file:
-                file.write(data)
-        except OSError as error:
-            raise ArgumentError(f"path: {os.fsdecode(name)!r} cannot be written: {error.strerror}") from error
+    with replacing(os.fsdecode(name)) as (written,), writing(os.fsdecode(name)), open(written, "wb") as file:
+        file.write(data)
 
 
 def _parameter(name: Any, array: Any) -> tuple[bytes, tuple[int, ...], ElementType, bytes]:

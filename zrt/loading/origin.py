@@ -13,7 +13,7 @@ from typing import Any
 from zrt._common.arguments import choose, path_bytes, paths, shown
 from zrt._common.onnx_fields import Model
 from zrt._native.library import library
-from zrt.errors import ArgumentError, Error
+from zrt.errors import Error, FileError
 from zrt.loading.cache import processor
 from zrt.loading.fingerprint import fingerprint, of_source
 from zrt.loading.initializers import pairs
@@ -69,7 +69,7 @@ def append(path: str, made: bytes, subject: str) -> None:
         with open(path, "ab") as file:
             file.write(made)
     except OSError as error:
-        raise ArgumentError(f"{subject} cannot be written: {error.strerror}") from error
+        raise FileError(f"{subject} cannot be written: {error.strerror}") from error
 
 
 def why_stale(custom: str, path: str | None) -> str | None:

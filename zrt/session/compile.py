@@ -86,7 +86,7 @@ def compile(
     that can do it leave the weights out of what they compile; a session reads them from the source model, see
     `SessionOptions.weightless_source_model` (since ONNX Runtime 1.29).
 
-    Raises the same errors as `Session`, `ArgumentError` if the output cannot be written, and `CallbackError` if a
+    Raises the same errors as `Session`, `FileError` if the output cannot be written, and `CallbackError` if a
     function of the caller's raises, with its exception as the cause.
     """
     work = _Compilation()

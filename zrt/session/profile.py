@@ -12,12 +12,12 @@ from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import integer, path_bytes
-from zrt._common.files import ends_with, reading, replacing, temporary_folder
+from zrt._common.files import ends_with, reading, replacing, temporary_folder, writing
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api, library
-from zrt.errors import ArgumentError, FileError, TraceError, UnsupportedError
+from zrt.errors import FileError, TraceError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import default_allocator, take_string
 from zrt.session.feeds import Feeds
@@ -161,7 +161,8 @@ class Profile:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a Chrome trace, which Perfetto, chrome://tracing and `read` can read.
 
-        An existing file is replaced as a whole. Raises `FileError` if it cannot be written.
+        An existing file is replaced as a whole. Raises `FileError` if it cannot be written, and `ArgumentError` for a
+        name that belongs to a device.
         """
         name = os.fsdecode(path_bytes(path, "path"))
         entries = [
@@ -177,13 +178,12 @@ class Profile:
             }
             for event in self.events
         ]
-        try:
-            with replacing(name, subject="trace") as (written,), open(written, "w", encoding="utf-8") as file:
-                json.dump({"traceEvents": entries, "displayTimeUnit": "ms"}, file)
-        except ArgumentError as error:
-            raise FileError(str(error)) from error
-        except OSError as error:
-            raise FileError(f"trace {name!r}: {error.strerror or error}") from None
+        with (
+            replacing(name, subject="trace") as (written,),
+            writing(name),
+            open(written, "w", encoding="utf-8") as file,
+        ):
+            json.dump({"traceEvents": entries, "displayTimeUnit": "ms"}, file)
 
 
 def end(session: Handle) -> str:

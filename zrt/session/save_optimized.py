@@ -52,10 +52,10 @@ def save_optimized(
     `in_place` may they be the model's own file and those of its weights; a link stays, and the file that it leads to is
     replaced.
 
-    Raises the same errors as `Session`, `ArgumentError` if the files cannot be written, or are the model's, and
-    `UnsupportedError` if ONNX Runtime is older than 1.31 and writes `weights_file` so that the result does not load: it
-    does so with large weights in the body of a loop or a branch; or if it leaves such weights in files that the result
-    would not find.
+    Raises the same errors as `Session`, `FileError` if the files cannot be written, `ArgumentError` if they are the
+    model's, and `UnsupportedError` if ONNX Runtime is older than 1.31 and writes `weights_file` so that the result does
+    not load: it does so with large weights in the body of a loop or a branch; or if it leaves such weights in files
+    that the result would not find.
     """
     target = os.fsdecode(path_bytes(path, "path"))
     require_type(options, SessionOptions | None, "options", "SessionOptions")

@@ -5,7 +5,7 @@ from typing import Any
 import zrt
 from tests.robustness.bad import loading
 from tests.robustness.vocabulary import QUIET, Bad, Kind, World, each, wrong_types
-from zrt.errors import ArgumentError, CallbackError, FailError
+from zrt.errors import ArgumentError, CallbackError, FailError, FileError
 
 
 def compiled(**keywords: Any) -> Any:
@@ -27,8 +27,8 @@ OUTPUTS = [
     Bad(Kind.WRONG_VALUE, lambda w: w.folder / "name", "output", "extension"),
     Bad(Kind.WRONG_VALUE, lambda w: raising, "output", "LookupError: mine alone", error=CallbackError),
     Bad(Kind.WRONG_VALUE, lambda w: lambda: None, "output", "TypeError", error=CallbackError),
-    Bad(Kind.MISSING_FILE, lambda w: w.folder / "none" / "a.onnx", "output", "No such file", error=ArgumentError),
-    Bad(Kind.DIRECTORY, lambda w: _folder(w, "a.onnx"), "output", "directory", error=ArgumentError),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "none" / "a.onnx", "output", "No such file", error=FileError),
+    Bad(Kind.DIRECTORY, lambda w: _folder(w, "a.onnx"), "output", "directory", error=FileError),
 ]
 
 WEIGHT_FILES = [

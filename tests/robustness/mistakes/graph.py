@@ -29,6 +29,7 @@ from zrt.errors import (
     ArgumentError,
     DTypeError,
     Error,
+    FileError,
     InvalidGraphError,
     InvalidProtobufError,
     ModelError,
@@ -161,8 +162,8 @@ OUTPUTS = [
 
 PATHS = [
     Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "net.onnx", "net.onnx", "cannot be written",
-        error=ArgumentError),
-    Bad(Kind.DIRECTORY, lambda w: w.folder, "cannot be written", "directory", error=ArgumentError),
+        error=FileError),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, "cannot be written", "directory", error=FileError),
     Bad(Kind.WRONG_VALUE, lambda w: f"{w.folder}/", "does not name a file"),
     Bad(Kind.WRONG_VALUE, lambda w: "a\0", "NUL"), *wrong_types("path", 5),
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from zrt.errors import (
     DTypeError,
     Error,
     FailError,
+    FileError,
     InvalidGraphError,
     ModelError,
     ProviderError,
@@ -180,8 +181,8 @@ OUTSIDE = [
 PROVIDER_S_NAME = [*wrong_types("provider", 5, None), Bad(Kind.WRONG_VALUE, lambda w: "a\0b", "provider", "NUL")]
 
 SAVED_PATH = [
-    Bad(Kind.DIRECTORY, lambda w: w.folder, "Is a directory", error=ArgumentError),
-    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "m.onnx", "cannot be written", error=ArgumentError),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, "Is a directory", error=FileError),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "m.onnx", "cannot be written", error=FileError),
     Bad(Kind.WRONG_VALUE, lambda w: "a\0b", "path", "NUL"),
     *wrong_types("path", 5),
 ]
@@ -285,7 +286,7 @@ SINGLE = {
     "save_lora_adapter": [
         Bad(Kind.WRONG_VALUE, lambda w: zrt.save_lora_adapter(w.folder / "a", {}, model_version=2**31),
             "model_version"),
-        Bad(Kind.DIRECTORY, lambda w: zrt.save_lora_adapter(w.folder, {}), "directory", error=ArgumentError),
+        Bad(Kind.DIRECTORY, lambda w: zrt.save_lora_adapter(w.folder, {}), "directory", error=FileError),
     ],
     "read_weights": [
         Bad(Kind.WRONG_TYPE, lambda w: zrt.read_weights(w.model, 5), "external_data_dir", "int"),
