@@ -185,7 +185,7 @@ PROVIDER = option(
 )
 OPTIONS = option(
     "--options",
-    "session options, run options and providers from a .json or .toml file; other flags go before it",
+    "session options, run options and providers from a .json or .toml file; other flags take precedence over it",
     "FILE",
     Path,
 )
