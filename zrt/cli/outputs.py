@@ -34,12 +34,14 @@ def describe(result: Result | None) -> dict[str, Any]:
     finite = numbers[np.isfinite(numbers)]
     some = finite.size > 0
     mean, deviation = _spread(finite) if some else (None, None)
+    # Integers of 64 bits keep all their digits.
+    values = result if element_type.dtype.kind in "iu" else finite
     return {
         "kind": "tensor",
         "type": type_name(element_type),
         "shape": list(result.shape),
-        "min": float(finite.min()) if some else None,
-        "max": float(finite.max()) if some else None,
+        "min": values.min().item() if some else None,
+        "max": values.max().item() if some else None,
         "mean": mean,
         "deviation": deviation,
         "nan": int(np.isnan(numbers).sum()),
