@@ -1,15 +1,17 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "ort.h"
+#include "handle.h"
+#include "lane.h"
 #include "log.h"
+#include "wait.h"
 #include "bridge.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
-static pthread_cond_t delivered = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t delivered;
 
 /* The lines that wait, the oldest first, and where the next one is linked. */
 static zrt_log *queue;
@@ -47,7 +49,7 @@ static void in_child(void) {
     delivered_count = pushed_count;
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&arrived, NULL);
-    pthread_cond_init(&delivered, NULL);
+    zrt_wait_open(&delivered);
     free_all(lines);
 }
 
@@ -55,7 +57,9 @@ int zrt_bridge_open(void) {
     static int opened;
     if (opened)
         return 0;
-    int failed = pthread_atfork(before_fork, in_parent, in_child);
+    int failed = zrt_wait_open(&delivered);
+    if (!failed)
+        failed = pthread_atfork(before_fork, in_parent, in_child);
     opened = !failed;
     return failed;
 }
@@ -95,15 +99,11 @@ uint64_t zrt_bridge_pushed(void) {
 }
 
 int zrt_bridge_flush(uint64_t count, double seconds) {
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    int64_t nanoseconds = end.tv_nsec + (int64_t)(seconds * 1e9);
-    end.tv_sec += nanoseconds / 1000000000;
-    end.tv_nsec = nanoseconds % 1000000000;
+    uint64_t end = zrt_clock() + (uint64_t)(seconds * 1e9);
     pthread_mutex_lock(&lock);
     int waited = 0;
     while (delivered_count < count && !ended && waited == 0)
-        waited = pthread_cond_timedwait(&delivered, &lock, &end);
+        waited = zrt_wait(&delivered, &lock, end);
     int done = delivered_count >= count;
     pthread_mutex_unlock(&lock);
     return done;

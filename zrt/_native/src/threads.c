@@ -1,9 +1,11 @@
 #include "python.h"
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "ort.h"
+#include "handle.h"
+#include "lane.h"
+#include "wait.h"
 #include "threads.h"
 
 struct zrt_thread {
@@ -20,13 +22,14 @@ struct zrt_thread {
 
 static zrt_thread *new_thread(OrtThreadWorkerFn worker, void *worker_data) {
     zrt_thread *thread = calloc(1, sizeof *thread);
-    if (thread == NULL)
+    if (thread == NULL || zrt_wait_open(&thread->changed) != 0) {
+        free(thread);
         return NULL;
+    }
     thread->worker = worker;
     thread->worker_data = worker_data;
     thread->references = 1;
     pthread_mutex_init(&thread->mutex, NULL);
-    pthread_cond_init(&thread->changed, NULL);
     return thread;
 }
 
@@ -65,17 +68,10 @@ static int wait_while(zrt_thread *thread, int state) {
 }
 
 int zrt_thread_await(zrt_thread *thread, int milliseconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += milliseconds / 1000;
-    until.tv_nsec += (milliseconds % 1000) * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
+    uint64_t end = zrt_clock() + (uint64_t)milliseconds * 1000000;
     pthread_mutex_lock(&thread->mutex);
     while (thread->state == ZRT_THREAD_AWAITED)
-        if (pthread_cond_timedwait(&thread->changed, &thread->mutex, &until) != 0)
+        if (zrt_wait(&thread->changed, &thread->mutex, end) != 0)
             break;
     int found = thread->state;
     pthread_mutex_unlock(&thread->mutex);

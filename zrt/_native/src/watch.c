@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "ort.h"
 #include "handle.h"
@@ -14,6 +13,7 @@
 #include "lane.h"
 #include "watch.h"
 #include "budget.h"
+#include "wait.h"
 
 /* While a run of the main thread is watched, the timer looks for an interrupt so often: a signal handler cannot wake
    it. */
@@ -83,14 +83,7 @@ static void *tick(void *unused) {
             pthread_cond_wait(&sooner, &lock);
             continue;
         }
-#ifdef __APPLE__
-        uint64_t now = zrt_clock(), left = wakes > now ? wakes - now : 0;
-        struct timespec span = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-        pthread_cond_timedwait_relative_np(&sooner, &lock, &span);
-#else
-        struct timespec time = {(time_t)(wakes / 1000000000), (long)(wakes % 1000000000)};
-        pthread_cond_timedwait(&sooner, &lock, &time);
-#endif
+        zrt_wait(&sooner, &lock, wakes);
     }
     return NULL;
 }
@@ -225,19 +218,6 @@ static void in_parent(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static int open_condition(void) {
-    pthread_condattr_t attributes;
-    int error = pthread_condattr_init(&attributes);
-    if (error != 0)
-        return error;
-#ifndef __APPLE__
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-#endif
-    error = pthread_cond_init(&sooner, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return error;
-}
-
 static void in_child(void) {
     /* The timer and the other threads, whose runs these are, do not exist in the child. */
     watches = NULL;
@@ -245,7 +225,7 @@ static void in_child(void) {
     ticks = 0;
     generation++;
     pthread_mutex_init(&lock, NULL);
-    open_condition();
+    zrt_wait_open(&sooner);
     if (interruptible_runs != 0 && !pthread_equal(main_thread, pthread_self())) {
         interruptible_runs = 0;
         restore();
@@ -259,7 +239,7 @@ int zrt_watch_open(unsigned long thread, const char *words) {
     if (ended_words == NULL)
         return ENOMEM;
     main_thread = (pthread_t)thread;
-    int error = open_condition();
+    int error = zrt_wait_open(&sooner);
     /* The handlers before a fork are last-in, first-out: this file's lock is taken before that of the budget, as in
        end_run. */
     if (error == 0)
