@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import zrt
@@ -29,7 +30,7 @@ def load(name: str) -> ModuleType:
     return made
 
 
-proof, pack = load("proof"), load("pack")
+proof, pack, worker = load("proof"), load("pack"), load("worker")
 
 
 def python(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -252,6 +253,24 @@ class TestWorkers:
     ) -> None:
         with pytest.raises(proof.FailedError, match=reason):
             ask(script)
+
+
+class TestErrors:
+    """The largest difference between results and what is wanted."""
+
+    WANTED: ClassVar = {"a": np.array([1.0, -4.0]), "b": np.array([2.0, 2.0])}
+
+    def test_is_relative_to_the_largest_number(self) -> None:
+        assert worker.error({"a": [1.0, -3.0], "b": [2.0, 2.0]}, self.WANTED) == 0.25
+
+    @pytest.mark.parametrize("bad", ["a", "b"])
+    def test_result_that_is_not_a_number_is_kept(self, bad: str) -> None:
+        assert np.isnan(worker.error({**self.WANTED, bad: [1.0, np.nan]}, self.WANTED))
+
+    @pytest.mark.parametrize("bad", [2.0, [2.0], [[2.0, 2.0]]])
+    def test_result_of_another_shape_is_refused(self, bad: Any) -> None:
+        with pytest.raises(ValueError, match=r"b has shape .*, and \[2\] is wanted"):
+            worker.error({**self.WANTED, "b": bad}, self.WANTED)
 
 
 def test_ratios_are_of_each_round() -> None:

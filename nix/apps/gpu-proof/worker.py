@@ -32,13 +32,14 @@ def load(model: str) -> tuple[Arrays, Arrays]:
 
 
 def error(results: Arrays, wanted: Arrays) -> float:
-    """The largest difference, over the largest number that is wanted."""
-    return max(
-        float(
-            np.abs(np.asarray(results[name], np.float64) - wanted[name]).max() / max(np.abs(wanted[name]).max(), 1e-6)
-        )
-        for name in wanted
-    )
+    """The largest difference, over the largest number that is wanted; not a number where a result has one."""
+    errors = []
+    for name, array in wanted.items():
+        found = np.asarray(results[name], np.float64)
+        if found.shape != array.shape:
+            raise ValueError(f"{name} has shape {list(found.shape)}, and {list(array.shape)} is wanted")
+        errors.append(np.abs(found - array).max() / max(np.abs(array).max(), 1e-6))
+    return float(np.max(errors))
 
 
 def session_of(model: str, provider: str, **options: Any) -> Any:
