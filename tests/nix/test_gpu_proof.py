@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -271,6 +273,53 @@ class TestErrors:
     def test_result_of_another_shape_is_refused(self, bad: Any) -> None:
         with pytest.raises(ValueError, match=r"b has shape .*, and \[2\] is wanted"):
             worker.error({**self.WANTED, "b": bad}, self.WANTED)
+
+
+class Lane:
+    """A lane of the model y = 2 x, which does in its runs what `run` does."""
+
+    def __init__(self, run: Callable[[Lane], None]) -> None:
+        self.inputs, self.outputs = {"x": np.arange(3.0)}, {"y": np.zeros(3)}
+        self.run = lambda: run(self)
+
+    def compute(self) -> None:
+        self.outputs["y"][...] = 2 * self.inputs["x"]
+
+
+class TestItems:
+    """Items of the proof, on other sessions and lanes."""
+
+    @pytest.fixture
+    def items(self, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+        monkeypatch.setitem(sys.modules, "worker", worker)
+        made = load("items")
+        monkeypatch.setattr(made, "load", lambda model: ({"x": np.arange(3.0)}, {"y": 2 * np.arange(3.0)}))
+        monkeypatch.setattr(made, "memory_of", lambda kind, provider: SimpleNamespace(memory=kind))
+        monkeypatch.setattr(made, "session_of", lambda model, provider: None)
+        return made
+
+    @staticmethod
+    def fail(lane: Lane) -> None:
+        raise ValueError("a run that fails")
+
+    @pytest.mark.parametrize(
+        ("in_thread", "error"),
+        [(Lane.compute, None), (fail, ValueError), (lambda lane: None, SystemExit)],
+        ids=["computes", "fails", "does nothing"],
+    )
+    def test_two_lanes_pass_where_runs_in_threads_compute(
+        self,
+        items: ModuleType,
+        monkeypatch: pytest.MonkeyPatch,
+        in_thread: Callable[[Lane], None],
+        error: type[BaseException] | None,
+    ) -> None:
+        def run(lane: Lane) -> None:
+            (Lane.compute if threading.current_thread() is threading.main_thread() else in_thread)(lane)
+
+        monkeypatch.setattr(items, "lane_of", lambda *_: Lane(run))
+        with pytest.raises(error) if error else contextlib.nullcontext():
+            assert items.two_lanes("cpu", "model")["error"] == 0
 
 
 def test_ratios_are_of_each_round() -> None:

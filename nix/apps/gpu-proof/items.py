@@ -8,13 +8,13 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns as clock
 from typing import Any
 
 import numpy as np
-from worker import error, lane_of, load, memory_of, results_of, session_of
+from worker import error, fill, lane_of, load, memory_of, results_of, session_of
 
 import zrt
 from zrt.environment import cuda_parts
@@ -41,6 +41,11 @@ def best_ns(call: Callable[[], Any], runs: int = 20) -> int:
         call()
         taken.append(clock() - start)
     return min(taken)
+
+
+def clear(lane: Any, wanted: dict[str, Any]) -> None:
+    """Overwrites the outputs of a lane, so that results are those of later runs."""
+    fill(lane.outputs, {name: np.zeros_like(array) for name, array in wanted.items()})
 
 
 def copies(provider: str, model: str) -> dict[str, Any]:
@@ -130,16 +135,18 @@ def two_lanes(provider: str, model: str) -> dict[str, Any]:
         for _ in range(RUNS):
             lane.run()
 
-    def both() -> None:
-        threads = [threading.Thread(target=runs, args=(lane,)) for lane in lanes]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with ThreadPoolExecutor(2) as pool:
 
-    for lane in lanes:
-        lane.run()
-    one, two = best_ns(lambda: runs(lanes[0]), 5), best_ns(both, 5)
+        def both() -> None:
+            for done in [pool.submit(runs, lane) for lane in lanes]:
+                done.result()
+
+        for lane in lanes:
+            lane.run()
+        one = best_ns(lambda: runs(lanes[0]), 5)
+        for lane in lanes:
+            clear(lane, wanted)
+        two = best_ns(both, 5)
     worst = max(require(error(results_of(lane, wanted), wanted), "lane") for lane in lanes)
     return {
         "one lane, µs": one / RUNS / 1000,

@@ -55,14 +55,20 @@ def session_of(model: str, provider: str, **options: Any) -> Any:
 
 def lane_of(session: Any, memory: Any, feeds: Arrays, wanted: Arrays, **options: Any) -> Any:
     """A lane with both sides in that memory, its inputs filled."""
-    import zrt
 
     shapes = {name: array.shape for name, array in feeds.items()}
     output_shapes = {name: array.shape for name, array in wanted.items()}
     lane = session.lane(shapes, output_shapes, inputs=memory, outputs=memory, **options)
-    for name, array in feeds.items():
-        zrt.copy(array, lane.inputs[name])
+    fill(lane.inputs, feeds)
     return lane
+
+
+def fill(ports: Any, arrays: Arrays) -> None:
+    """Copies arrays into the inputs or the outputs of a lane."""
+    import zrt
+
+    for name, array in arrays.items():
+        zrt.copy(array, ports[name])
 
 
 def results_of(lane: Any, wanted: Arrays) -> Arrays:
