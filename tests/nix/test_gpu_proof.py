@@ -286,6 +286,14 @@ class Lane:
         self.outputs["y"][...] = 2 * self.inputs["x"]
 
 
+class Device(np.ndarray):
+    """An array that stands for memory of a device."""
+
+
+class Pinned(np.ndarray):
+    """An array that stands for pinned memory."""
+
+
 class TestItems:
     """Items of the proof, on other sessions and lanes."""
 
@@ -320,6 +328,49 @@ class TestItems:
         monkeypatch.setattr(items, "lane_of", lambda *_: Lane(run))
         with pytest.raises(error) if error else contextlib.nullcontext():
             assert items.two_lanes("cpu", "model")["error"] == 0
+
+    def test_graph_passes_where_runs_after_the_release_compute(
+        self, items: ModuleType, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        released = []
+        session = SimpleNamespace(release_captured_graph=lambda: released.append(True))
+        host = SimpleNamespace(run=lambda feeds: [2 * feeds["x"]])
+        monkeypatch.setattr(items, "zrt", SimpleNamespace(copy=zrt.copy, Session=lambda path: host))
+        monkeypatch.setattr(items, "session_of", lambda *_, **options: session)
+        monkeypatch.setattr(items, "lane_of", lambda *_: Lane(Lane.compute))
+        assert items.graph("cuda", "model")["error after the release"] == 0
+        released.clear()
+        monkeypatch.setattr(items, "lane_of", lambda *_: Lane(lambda lane: None if released else Lane.compute(lane)))
+        with pytest.raises(SystemExit, match="capture after the release"):
+            items.graph("cuda", "model")
+
+    @pytest.mark.parametrize(
+        "lost",
+        ["host to device", "pinned to device", "device to device", "device to host", "device to pinned", "no copy"],
+    )
+    def test_copies_pass_where_each_way_copies(
+        self, items: ModuleType, monkeypatch: pytest.MonkeyPatch, lost: str
+    ) -> None:
+        places = {"host": np.ndarray, "device": Device, "pinned": Pinned}
+        kinds = {kind: name for name, kind in places.items()}
+
+        def copy(source: Any, destination: Any) -> None:
+            if f"{kinds[type(source)]} to {kinds[type(destination)]}" != lost:
+                zrt.copy(source, destination)
+
+        def allocate(shape: tuple[int, ...], dtype: Any, memory: str) -> Any:
+            return np.zeros(shape, dtype).view(places[memory])
+
+        monkeypatch.setattr(items, "MIB", 4)
+        monkeypatch.setattr(items, "session_of", lambda *_: SimpleNamespace(allocator=str))
+        monkeypatch.setattr(
+            items, "zrt", SimpleNamespace(copy=copy, copy_all=zrt.copy_all, Value=SimpleNamespace(allocate=allocate))
+        )
+        if lost == "no copy":
+            assert len(items.copies("cuda", "model")) == 6
+        else:
+            with pytest.raises(SystemExit, match=": the results differ"):
+                items.copies("cuda", "model")
 
 
 def test_ratios_are_of_each_round() -> None:
