@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support import models
-from zrt import Buffer, LaneMemory, MemoryInfo, Session, Value, copy, copy_all
+from tests.support import capsules, models
+from zrt import Buffer, LaneMemory, MemoryInfo, Session, Value, copy, copy_all, from_dlpack
 from zrt._common.installation import install_line
 from zrt._native.library import library
 from zrt.environment import cuda_parts
@@ -231,6 +231,12 @@ class TestDevicesWithoutTheirProvider:
         read_only.flags.writeable = False
         with pytest.raises(ArgumentError, match="read-only"):
             copy(on_device(), read_only)
+
+    def test_tensor_that_its_library_made_read_only_is_refused(self):
+        tensor = from_dlpack(capsules.Foreign(flags=1, device_type=2))
+        for source in (NUMBERS, on_device()):
+            with pytest.raises(ArgumentError, match="copy 0: the destination is read-only"):
+                copy(source, tensor)
 
 
 def test_device_without_a_provider_library_is_refused(monkeypatch):

@@ -81,7 +81,7 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
             f"{subject}: an array of {type_name(kinds[0])} has a byte for each element, a value or a buffer packs "
             "them: see zrt.types.pack and unpack"
         )
-    if _on_host(destination) and not _array(destination).flags.writeable:
+    if not (destination.writeable if isinstance(destination, Value) else _array(destination).flags.writeable):
         raise ArgumentError(f"{subject}: the destination is read-only")
     if _on_host(source) and _on_host(destination):
         return _array(source), _array(destination)
