@@ -89,6 +89,13 @@ class TestMemory:
         os.close(read)
         os.close(write)
 
+    @pytest.mark.parametrize("kind", [kind for kind in ExternalMemoryType if kind is not FD])
+    def test_handle_of_windows_reaches_the_provider(
+        self, importer: zrt.ExternalResourceImporter, kind: ExternalMemoryType
+    ) -> None:
+        with pytest.raises(InvalidArgumentError, match=f"memory of kind {kind.name}: .*cannot map"):
+            importer.import_memory(kind, 2**40, 64)
+
 
 class TestSemaphores:
     def test_signal_and_wait(self, importer: zrt.ExternalResourceImporter, plugin: Any, shared: Any) -> None:

@@ -76,7 +76,8 @@ def _asking(device: EpDevice, request: str) -> Iterator[None]:
 
 def _native(handle: Any, kind: IntEnum, subject: str) -> Any:
     """A handle of the operating system as C takes it."""
-    if kind not in FILES:
+    # Not `in`: members of the two enumerations with the same number are equal.
+    if not any(kind is each for each in FILES):
         return pointer_to(integer(handle, subject, 1, 2**64 - 1))
     number = integer(handle, subject)
     try:
