@@ -52,6 +52,13 @@ class TestMemoryInfo:
         assert not MemoryInfo.cuda().is_host
         assert MemoryInfo("Cuda", 0, mem_type=MemType.CPU_INPUT, device_type=DeviceType.GPU).is_host
 
+    @pytest.mark.parametrize("name", NAMED)
+    def test_device_follows_from_a_known_name(self, name):
+        memory, read = MemoryInfo(name), through_ort(MemoryInfo(name))
+        pinned = name.endswith("Pinned")
+        assert memory.device_type == (DeviceType.CPU if pinned else read.device_type)
+        assert memory.is_host == (pinned or read.is_host)
+
     def test_beside_compares_devices(self):
         host, pinned, first, second = CPU, MemoryInfo.cuda_pinned(), MemoryInfo.cuda(0), MemoryInfo.cuda(1)
         assert host._beside(pinned)

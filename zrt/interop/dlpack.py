@@ -15,7 +15,7 @@ from zrt._native.handle import Handle
 from zrt.errors import AllocationError, DLPackError, DTypeError, Error
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, MemoryInfo
-from zrt.types import DeviceType, ElementType, MemType, as_shape, nbytes, require_tensors
+from zrt.types import ElementType, MemType, as_shape, nbytes, require_tensors
 from zrt.values.dlpack_export import CODES, DEVICE_OF_MEMORY, VERSION, Device, check_stream, pair
 from zrt.values.value import MOST_DIMENSIONS, Value, over
 
@@ -189,7 +189,7 @@ def _memory(tensor: Any, subject: str) -> MemoryInfo:
         case Device.CUDA_HOST:
             return MemoryInfo.cuda_pinned(number)
         case Device.ROCM:
-            return MemoryInfo("Hip", number, device_type=DeviceType.GPU)
+            return MemoryInfo("Hip", number)
         case Device.ROCM_HOST:
             return MemoryInfo("HipPinned", number, mem_type=MemType.CPU_OUTPUT)
         case other:

@@ -20,23 +20,22 @@ from zrt.errors import AllocationError, ArgumentError, DTypeError, OrtError, Uns
 from zrt.memory import arrays
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, ElementType, MemType
 
-# The names whose device ORT knows; for others, `OrtMemoryInfo` needs the vendor.
-NAMED = frozenset(
-    {
-        "Cpu",
-        "CpuAligned4K",
-        "Cuda",
-        "CudaPinned",
-        "DML",
-        "Hip",
-        "HipPinned",
-        "OpenVINO_GPU",
-        "OpenVINO_RT_NPU",
-        "QnnHtpShared",
-        "WebGPU_Buf",
-        "WebNN_Ten",
-    }
-)
+# The names whose device ORT knows, and its kind; for others, `OrtMemoryInfo` needs the vendor. Pinned memory counts as
+# the host's.
+NAMED = {
+    "Cpu": DeviceType.CPU,
+    "CpuAligned4K": DeviceType.CPU,
+    "Cuda": DeviceType.GPU,
+    "CudaPinned": DeviceType.CPU,
+    "DML": DeviceType.GPU,
+    "Hip": DeviceType.GPU,
+    "HipPinned": DeviceType.CPU,
+    "OpenVINO_GPU": DeviceType.GPU,
+    "OpenVINO_RT_NPU": DeviceType.NPU,
+    "QnnHtpShared": DeviceType.CPU,
+    "WebGPU_Buf": DeviceType.GPU,
+    "WebNN_Ten": DeviceType.GPU,
+}
 
 # Larger than any address space. ORT's arena doubles its step up to the request's size, and that must not overflow.
 MOST_BYTES = 1 << 62
@@ -75,6 +74,9 @@ class MemoryInfo:
         }
         for name, kind in kinds.items():
             object.__setattr__(self, name, choose(kind, getattr(self, name), f"MemoryInfo.{name}"))
+        # A name of another type is refused where it is used.
+        if self.device_type == DeviceType.CPU and isinstance(self.name, str):
+            object.__setattr__(self, "device_type", NAMED.get(self.name, DeviceType.CPU))
 
     @classmethod
     def cpu(cls) -> MemoryInfo:
@@ -84,7 +86,7 @@ class MemoryInfo:
     @classmethod
     def cuda(cls, device_id: int = 0) -> MemoryInfo:
         """The memory of CUDA device `device_id`."""
-        return cls("Cuda", device_id, device_type=DeviceType.GPU)
+        return cls("Cuda", device_id)
 
     @classmethod
     def cuda_pinned(cls, device_id: int = 0) -> MemoryInfo:
