@@ -254,6 +254,7 @@ class TestForeign:
             ({"code": 0, "bits": 4, "flags": 4}, DLPackError, "INT4 with a byte for each element"),
             ({"code": 0, "bits": 4, "strides": (1, 2)}, DLPackError, "not C-contiguous"),
             ({"shape": None, "ndim": 2}, DLPackError, "2 dimensions"),
+            ({"device_type": 2, "device_id": 1 << 16}, DLPackError, "claims to lie on device 65536"),
             ({"byte_offset": 2}, DLPackError, "no multiple of its elements' 4 bytes"),
         ],
         ids=str,

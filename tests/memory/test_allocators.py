@@ -113,6 +113,21 @@ class TestMemoryInfo:
         assert plain.same(CPU)
         assert not aligned.same(plain)
 
+    @pytest.mark.parametrize("number", [2**15, 2**16, -(2**15) - 1, 2**40])
+    def test_number_that_ort_cannot_keep_is_refused(self, number):
+        for make in (lambda id: MemoryInfo("Cuda", id), MemoryInfo.cuda, MemoryInfo.cuda_pinned):
+            with pytest.raises(ArgumentError, match=f"device_id: {number} is not between"):
+                make(number)
+
+    def test_largest_number_survives_the_round_trip(self):
+        for memory in (MemoryInfo.cuda(2**15 - 1), MemoryInfo("Hip", -1)):
+            assert through_ort(memory).device_id == memory.device_id
+
+    def test_no_device_of_cuda_has_a_number_below_0(self):
+        for make in (MemoryInfo.cuda, MemoryInfo.cuda_pinned):
+            with pytest.raises(ArgumentError, match="device_id: -1 is not between 0 and 32767"):
+                make(-1)
+
     def test_kinds_may_be_names_and_nothing_else(self):
         assert MemoryInfo("Cpu", 0, "arena", device_type="cpu") == MemoryInfo("Cpu", 0, AllocatorType.ARENA)
         for field in ("allocator_type", "mem_type", "device_type", "device_mem_type"):

@@ -14,7 +14,7 @@ from zrt._native.cdata import NULL, address_of, numbers, pointer_to
 from zrt._native.handle import Handle
 from zrt.errors import AllocationError, DLPackError, DTypeError, Error
 from zrt.memory import arrays
-from zrt.memory.allocators import CPU, MemoryInfo
+from zrt.memory.allocators import CPU, MOST_DEVICE_ID, MemoryInfo
 from zrt.types import ElementType, MemType, as_shape, nbytes, require_tensors
 from zrt.values.dlpack_export import CODES, DEVICE_OF_MEMORY, VERSION, Device, check_stream, pair
 from zrt.values.value import MOST_DIMENSIONS, Value, over
@@ -184,6 +184,8 @@ def _memory(tensor: Any, subject: str) -> MemoryInfo:
     match tensor.device_type:
         case Device.CPU:
             return CPU
+        case _ if not 0 <= number <= MOST_DEVICE_ID:
+            raise DLPackError(f"{subject}: it claims to lie on device {number}")
         case Device.CUDA | Device.CUDA_MANAGED:
             return MemoryInfo.cuda(number)
         case Device.CUDA_HOST:

@@ -37,6 +37,9 @@ NAMED = {
     "WebNN_Ten": DeviceType.GPU,
 }
 
+# The largest number of a device: ORT keeps 16 bits of it.
+MOST_DEVICE_ID = 2**15 - 1
+
 # Larger than any address space. ORT's arena doubles its step up to the request's size, and that must not overflow.
 MOST_BYTES = 1 << 62
 
@@ -74,6 +77,9 @@ class MemoryInfo:
         }
         for name, kind in kinds.items():
             object.__setattr__(self, name, choose(kind, getattr(self, name), f"MemoryInfo.{name}"))
+        # ORT itself may report a number below 0.
+        number = integer(self.device_id, "MemoryInfo.device_id", -MOST_DEVICE_ID - 1, MOST_DEVICE_ID)
+        object.__setattr__(self, "device_id", number)
         # A name of another type is refused where it is used.
         if self.device_type == DeviceType.CPU and isinstance(self.name, str):
             object.__setattr__(self, "device_type", NAMED.get(self.name, DeviceType.CPU))
@@ -86,12 +92,12 @@ class MemoryInfo:
     @classmethod
     def cuda(cls, device_id: int = 0) -> MemoryInfo:
         """The memory of CUDA device `device_id`."""
-        return cls("Cuda", device_id)
+        return cls("Cuda", integer(device_id, "device_id", 0, MOST_DEVICE_ID))
 
     @classmethod
     def cuda_pinned(cls, device_id: int = 0) -> MemoryInfo:
         """Host memory that CUDA device `device_id` copies from and to directly (pinned memory)."""
-        return cls("CudaPinned", device_id, mem_type=MemType.CPU_OUTPUT)
+        return cls("CudaPinned", integer(device_id, "device_id", 0, MOST_DEVICE_ID), mem_type=MemType.CPU_OUTPUT)
 
     @classmethod
     def of(
@@ -117,7 +123,7 @@ class MemoryInfo:
         host = boolean(host_accessible, "host_accessible")
         return cls(
             name,
-            integer(device_id, "device_id", 0, 2**15 - 1),
+            integer(device_id, "device_id", 0, MOST_DEVICE_ID),
             choose(AllocatorType, allocator_type, "allocator_type"),
             MemType.CPU if host else MemType.DEFAULT,
             choose(DeviceType, device_type, "device_type"),
@@ -172,9 +178,9 @@ class MemoryInfo:
         except OrtError as error:
             raise ArgumentError(f"memory {self.name!r}: {error}") from error
         except OverflowError as error:
-            raise ArgumentError(f"memory {self.name!r}: device_id {self.device_id}: {error}") from error
+            raise ArgumentError(f"{self!r}: {error}") from error
         except TypeError as error:
-            raise DTypeError(f"{self!r}: device_id is an int: {error}") from error
+            raise DTypeError(f"{self!r}: {error}") from error
 
 
 CPU = MemoryInfo.cpu()
