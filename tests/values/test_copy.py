@@ -10,7 +10,7 @@ from tests.support import capsules, models
 from zrt import Buffer, LaneMemory, MemoryInfo, Session, Value, copy, copy_all, from_dlpack
 from zrt._common.installation import install_line
 from zrt._native.library import library
-from zrt.environment import cuda_parts
+from zrt.environment import cuda_parts, provider_libraries
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, pack
 from zrt.values import copy as transfer
@@ -237,6 +237,12 @@ class TestDevicesWithoutTheirProvider:
         for source in (NUMBERS, on_device()):
             with pytest.raises(ArgumentError, match="copy 0: the destination is read-only"):
                 copy(source, tensor)
+
+
+def test_device_that_cuda_s_provider_library_does_not_reach_is_refused(monkeypatch):
+    monkeypatch.setattr(provider_libraries, "registered", lambda: ["zrt.cuda"])
+    with pytest.raises(UnsupportedError, match="no copy from Cuda to Cpu: CUDA's provider library has none"):
+        copy(on_device(), NUMBERS.copy())
 
 
 def test_device_without_a_provider_library_is_refused(monkeypatch):

@@ -130,15 +130,20 @@ def _routes(pairs: list[tuple[Value, Value]], stream: SyncStream | None) -> Rout
 def _copy_devices(routes: Routes, queue: Queue) -> None:
     """Copies the pairs of each route by one call of ``CopyTensors``."""
     for (origin, target), group in routes.items():
+        missing = ""
         try:
-            _copy_route(group, queue)
+            try:
+                _copy_route(group, queue)
+            except NotImplementedByOrtError:
+                missing = register_cuda(origin, target)
+                if missing:
+                    raise
+                _copy_route(group, queue)
         except NotImplementedByOrtError as error:
-            missing = register_cuda(origin, target)
-            if missing:
-                raise UnsupportedError(
-                    f"no copy from {origin.name} to {target.name}: {missing} (ONNX Runtime: {error})"
-                ) from error
-            _copy_route(group, queue)
+            reason = missing or "CUDA's provider library has none"
+            raise UnsupportedError(
+                f"no copy from {origin.name} to {target.name}: {reason} (ONNX Runtime: {error})"
+            ) from error
 
 
 def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
