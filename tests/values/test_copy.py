@@ -215,6 +215,12 @@ class TestDevicesWithoutTheirProvider:
             assert wanted in str(caught.value)
             assert install_line("cuda") in str(caught.value)
 
+    def test_nothing_on_the_host_is_written_before_the_error(self):
+        place = np.zeros_like(NUMBERS)
+        with pytest.raises(UnsupportedError, match="no copy from Cpu to Cuda"):
+            copy_all([(NUMBERS, place), (NUMBERS, on_device())])
+        assert not place.any()
+
     def test_device_copies_take_contiguous_arrays_only(self):
         for form in (as_strided, as_swapped):
             with pytest.raises(ArgumentError, match=r"copy 0, source: .*without a copy"):

@@ -46,8 +46,9 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
     """Copies each (source, destination) pair; all are checked before the first byte is copied.
 
     On the host numpy copies, and arrays may be strided. To and from a device ONNX Runtime copies, with code from the
-    device's provider library. With a `stream` of the device, the copy may still be queued when this returns; the
-    stream keeps the tensors alive until `SyncStream.release_copies`.
+    device's provider library: first, so that a device without such code is refused before numpy copies anything. No
+    pair may read what another one writes. With a `stream` of the device, the copy may still be queued when this
+    returns; the stream keeps the tensors alive until `SyncStream.release_copies`.
 
     Raises `DTypeError` or `ShapeError` on a mismatch, `ArgumentError` for a read-only destination, and
     `UnsupportedError` if no provider library can copy to or from the device.
@@ -58,10 +59,11 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
     queue = None if stream is None else (stream, stream._open())
     checked = [_check(pair, index) for index, pair in enumerate(pairs)]
     routes = _routes([(s, d) for s, d in checked if isinstance(s, Value) and isinstance(d, Value)], stream)
+    # Before the copies on the host, since only here a device without copies is found.
+    _copy_devices(routes, queue)
     for source, destination in checked:
         if isinstance(source, np.ndarray) and isinstance(destination, np.ndarray):
             np.copyto(destination, source, casting="equiv")
-    _copy_devices(routes, queue)
 
 
 def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | tuple[Value, Value]:
