@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import shutil
 import struct
 import subprocess
 import sys
@@ -46,37 +47,40 @@ def python(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-class TestArchitectures:
-    @staticmethod
-    def entry(kind: int, architecture: int, payload: bytes) -> bytes:
-        header = struct.pack("<HHIQ", kind, 0x101, 64, len(payload)).ljust(28, b"\0") + struct.pack("<I", architecture)
-        return header.ljust(64, b"\0") + payload
+def entry(kind: int, architecture: int, payload: bytes) -> bytes:
+    """Code for one architecture of GPUs."""
+    header = struct.pack("<HHIQ", kind, 0x101, 64, len(payload)).ljust(28, b"\0") + struct.pack("<I", architecture)
+    return header.ljust(64, b"\0") + payload
 
-    @pytest.fixture
-    def library(self, tmp_path: Path) -> tuple[Path, bytes, bytes]:
-        """A library with two containers of code: before, and with the code for 9.0 alone."""
 
-        def containers(others: bytes) -> bytes:
-            first = self.entry(2, 80, others) + self.entry(2, 90, b"nine" * 4) + self.entry(1, 120, others)
-            second = self.entry(2, 90, b"tens" * 4)
-            return b"".join(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(each)) + each for each in (first, second))
+def containers(others: bytes) -> bytes:
+    """Two containers of code for 9.0, and of these bytes for other architectures."""
+    first = entry(2, 80, others) + entry(2, 90, b"nine" * 4) + entry(1, 120, others)
+    second = entry(2, 90, b"tens" * 4)
+    return b"".join(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(each)) + each for each in (first, second))
 
-        before = containers(b"code" * 4)
-        numbers = ",".join(map(str, before))
-        code = f'__attribute__((section(".nv_fatbin"))) const unsigned char code[] = {{{numbers}}};'
-        target = tmp_path / "provider.so"
-        command = [*compiler.command(), "-shared", "-fPIC", "-x", "c", "-", "-o", str(target)]
-        subprocess.run(command, input=code, text=True, check=True)
-        return target, before, containers(bytes(16))
 
-    @pytest.mark.skipif(sys.platform != "linux", reason="ELF is Linux's format")
-    def test_code_for_other_gpus_is_zeroed(self, library: tuple[Path, bytes, bytes]) -> None:
-        file, before, after = library
-        content = file.read_bytes()
-        assert before in content
-        assert pack.keep_architecture(file, 90) == 32
-        assert file.read_bytes() == content.replace(before, after)
-        assert pack.keep_architecture(file, 75) == 0
+BEFORE, AFTER = containers(b"code" * 4), containers(bytes(16))
+
+
+def make_library(target: Path) -> Path:
+    """A library with the containers `BEFORE`, as CUDA's provider library has some."""
+    if sys.platform != "linux":
+        pytest.skip("ELF is Linux's format")
+    numbers = ",".join(map(str, BEFORE))
+    code = f'__attribute__((section(".nv_fatbin"))) const unsigned char code[] = {{{numbers}}};'
+    command = [*compiler.command(), "-shared", "-fPIC", "-x", "c", "-", "-o", str(target)]
+    subprocess.run(command, input=code, text=True, check=True)
+    return target
+
+
+def test_code_for_other_gpus_is_zeroed(tmp_path: Path) -> None:
+    file = make_library(tmp_path / "provider.so")
+    content = file.read_bytes()
+    assert BEFORE in content
+    assert pack.keep_architecture(file, 90) == 32
+    assert file.read_bytes() == content.replace(BEFORE, AFTER)
+    assert pack.keep_architecture(file, 75) == 0
 
 
 def test_newest_glibc_of_all_libraries_is_found(tmp_path: Path) -> None:
@@ -408,8 +412,13 @@ def test_official_package_runs_in_its_own_folder(monkeypatch: pytest.MonkeyPatch
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This zrt, packed as one that was built; its library is the one that zrt finds here."""
-    folder = tmp_path_factory.mktemp("proof") / "folder"
-    done = python(FOLDER / "pack.py", folder, "--built", Path(zrt.__file__).parents[1], "--real")
+    scratch = tmp_path_factory.mktemp("proof")
+    folder, built = scratch / "folder", scratch / "built"
+    shutil.copytree(Path(zrt.__file__).parent, built / "zrt", ignore=pack.BYTECODE)
+    # An installation may be read-only.
+    (built / "zrt" / "_native").chmod(0o755)
+    make_library(built / "zrt" / "_native" / pack.PROVIDER)
+    done = python(FOLDER / "pack.py", folder, "--built", built, "--real")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -422,6 +431,34 @@ def test_packing_that_fails_can_be_tried_again(tmp_path: Path) -> None:
         assert "absent.whl" in done.stderr.splitlines()[-1]
     assert not folder.exists()
     assert python(FOLDER / "pack.py", tmp_path, "--wheel", "any.whl").stderr.endswith(f"{tmp_path} exists\n")
+
+
+class TestPacking:
+    """Packing of a small package, without the parts that take long."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        folder, built = tmp_path / "folder", tmp_path / "built"
+        (built / "zrt").mkdir(parents=True)
+        monkeypatch.setattr(pack, "models", lambda target, wanted: [])
+        monkeypatch.setattr(pack, "write_archive", lambda source, target: target.write_bytes(bytes(1000)))
+        monkeypatch.setattr(sys, "argv", ["pack.py", str(folder), "--built", str(built)])
+        return folder
+
+    def test_folder_that_is_too_large_is_not_left(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        make_library(folder.parent / "built" / "zrt" / "libonnxruntime_providers_cuda.so")
+        monkeypatch.setattr(pack, "LIMIT", 999)
+        with pytest.raises(SystemExit, match="more than 0 MB"):
+            pack.main()
+        assert not folder.exists()
+        monkeypatch.setattr(pack, "LIMIT", 10**6)
+        pack.main()
+        assert folder.exists()
+
+    def test_library_without_cuda_is_refused(self, folder: Path) -> None:
+        with pytest.raises(SystemExit, match=r"built has no libonnxruntime_providers_cuda\.so"):
+            pack.main()
+        assert not folder.exists()
 
 
 class TestFolder:

@@ -35,6 +35,7 @@ ROOT = HERE.parents[2]
 SCRIPTS = ("proof.py", "items.py", "worker.py")
 PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "sortedcontainers")
 LIMIT = 60 * 10**6
+PROVIDER = "libonnxruntime_providers_cuda.so"
 REAL = ("voice activity, settled shapes", "type of a file", "OCR: find text")
 # A header of a container of GPU code, and the kinds of its entries.
 FATBIN = 0xBA55ED50
@@ -185,8 +186,13 @@ def main() -> None:
         else:
             shutil.copytree(ROOT / "zrt", content / "python" / "zrt", ignore=BYTECODE)
             wheel(given.wheel, content / "official", ("onnxruntime/__init__", "onnxruntime/capi/"))
-            (content / "official" / "onnxruntime" / "capi" / "libonnxruntime_providers_tensorrt.so").unlink()
-        for file in content.rglob("libonnxruntime_providers_cuda.so"):
+            (content / "official" / "onnxruntime" / "capi" / "libonnxruntime_providers_tensorrt.so").unlink(
+                missing_ok=True
+            )
+        providers = list(content.rglob(PROVIDER))
+        if not providers:
+            raise SystemExit(f"pack: {given.built or given.wheel} has no {PROVIDER}")
+        for file in providers:
             file.chmod(0o755)
             strip(file.parent)
             kept = keep_architecture(file, given.architecture)
@@ -209,12 +215,12 @@ def main() -> None:
         write_archive(content, packed / "files.tar.xz")
         for name in SCRIPTS:
             shutil.copy(HERE / name, packed)
+        size = sum(file.stat().st_size for file in packed.iterdir())
+        if size > LIMIT:
+            raise SystemExit(f"pack: {size / 1e6:.1f} MB, more than {LIMIT / 1e6:.0f} MB")
         # Last: a try that fails leaves no folder, which the next one would refuse.
         shutil.copytree(packed, given.folder)
-    size = sum(file.stat().st_size for file in given.folder.iterdir())
     print(f"{given.folder}: {size / 1e6:.1f} MB, for glibc {glibc} or later")
-    if size > LIMIT:
-        raise SystemExit(f"pack: more than {LIMIT / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":
