@@ -133,6 +133,29 @@ class TestReport:
         report.item("good", lambda: {"number": 1})
         assert report.summary() == "0 passed, 0 failed, 0 skipped, 1 dry"
 
+    def test_reason_with_line_breaks_is_one_row(self, report: Any) -> None:
+        report.item("good", lambda: {"number": 1})
+        report.item("broken", dict, "first line\n\n  second | line\r\nlast line\n")
+        about = {"summary": "", "machine": {}, "library": "", "architecture": 90, "onnxruntime": "", "reason": None}
+        assert proof.markdown({**about, "items": report.items}).splitlines()[-2:] == [
+            "| good | passed | number 1 |",
+            "| broken | skipped | first line second / line last line |",
+        ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a script that stands for nvidia-smi")
+@pytest.mark.parametrize(
+    ("status", "gpus"), [(0, ["NVIDIA H100, 580.1"]), (9, None)], ids=["lists a GPU", "prints an error"]
+)
+def test_gpus_are_those_that_nvidia_smi_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, gpus: list[str] | None
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\necho NVIDIA H100, 580.1\nexit {status}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert proof.machine().get("gpus") == gpus
+
 
 class TestTests:
     """The item of the tests marked `gpu`, with a pytest that writes this result."""

@@ -304,7 +304,8 @@ def machine() -> dict[str, Any]:
     found: dict[str, Any] = {"python": platform.python_version(), "system": platform.platform(), "cpus": os.cpu_count()}
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_cap", "--format=csv,noheader"]
-        found["gpus"] = subprocess.run(query, capture_output=True, text=True, timeout=60).stdout.strip().splitlines()
+        listed = subprocess.run(query, capture_output=True, text=True, timeout=60, check=True)
+        found["gpus"] = listed.stdout.strip().splitlines()
     return found
 
 
@@ -378,7 +379,8 @@ def markdown(found: dict[str, Any]) -> str:
         if "contenders" in figures or "rows" in figures:
             figures = {"in": "the JSON"}
         shown = "; ".join(f"{key} {_short(value)}" for key, value in figures.items())
-        lines.append(f"| {entry['name']} | {entry['status']} | {(entry['reason'] or shown).replace('|', '/')} |")
+        cell = " ".join((entry["reason"] or shown).replace("|", "/").split())
+        lines.append(f"| {entry['name']} | {entry['status']} | {cell} |")
     return "\n".join(lines) + "\n"
 
 
