@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -29,6 +30,26 @@ def pick(load: Callable[..., zrt.Session]) -> zrt.Session:
 def strings(load: Callable[..., zrt.Session]) -> zrt.Session:
     """`y = x` over strings [n]."""
     return load("(string[n] x) => (string[n] y) { y = Identity(x) }")
+
+
+@pytest.fixture
+def quits(build: Callable[..., Any]) -> zrt.Session:
+    """`y = x` over float32 [n], whose operator calls `sys.exit` for a negative number."""
+
+    class Quits(zrt.CustomOp):
+        inputs = outputs = ("float32",)
+
+        def compute(self, context: Any) -> None:
+            (x,) = context.inputs
+            if (x < 0).any():
+                sys.exit("a negative number")
+            context.output(0, x.shape)[...] = x
+
+    model = build("(float[n] x) => (float[n] y) { y = own.Quits(x) }")
+    model.opset_import.add(domain="own", version=1)
+    return zrt.Session(
+        model, zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain("own", [Quits()])], log_severity_level="FATAL")
+    )
 
 
 class Answer(NamedTuple):

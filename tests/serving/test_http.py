@@ -192,6 +192,17 @@ class TestInfer:
         assert "Reshape" in answer.json["error"]
         assert server.infer("m", [*floats([1, 2, 3]), shape | {"data": [3, 1]}]).status == 200
 
+    def test_operator_that_calls_exit_fails_its_request_and_no_other(
+        self, serve: Callable[..., Server], quits: zrt.Session, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server = serve({"m": quits}, lanes=1)
+        found = []
+        for value in (-1, 1, -1, 1):
+            tensor = {"name": "x", "datatype": "FP32", "shape": [1], "data": [value]}
+            found.append(server.infer("m", [tensor], parameters={"timeout": 20_000_000}).status)
+        assert found == [500, 200, 500, 200]
+        assert caplog.text.count("SystemExit: a negative number") == 2
+
     def test_connection_serves_several_requests(self, server: Server) -> None:
         connection = server.connect()
         good = {"inputs": floats([1, 2, 3, 4])}

@@ -112,6 +112,13 @@ class TestTogether:
         assert counted.rows == [3, 3, 3]
         assert not any(counted.hits)
 
+    def test_operator_that_calls_exit_ends_its_own_job_alone(self, quits: zrt.Session, counted: Counted) -> None:
+        runs = runner(quits, counted)
+        for _ in range(3):
+            good, bad = runs.run(jobs(np.array([1], np.float32), np.array([-1], np.float32)))
+            assert good["y"].tolist() == [1]
+            assert isinstance(bad.__cause__, SystemExit)
+
     def test_several_inputs_share_runs(self, add: zrt.Session, counted: Counted) -> None:
         runs = runner(add, counted)
         one, two = np.ones(2, np.float32), np.ones(1, np.float32)

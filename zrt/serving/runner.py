@@ -136,8 +136,8 @@ class Runner:
                 half = len(jobs) // 2
                 if half:
                     return self._run(jobs[:half]) + self._run(jobs[half:])
-            except Error:
-                # Some job is the cause, and the others must not suffer from it.
+            except BaseException:
+                # Some job is the cause, and the others must not suffer from it: each runs alone.
                 pass
         return [self._alone(job) for job in jobs]
 
@@ -150,6 +150,11 @@ class Runner:
             return self._divided(job) if job.rows > 1 and self._shares(job) else error
         except Error as error:
             return error
+        except BaseException as error:
+            # Raised, a `SystemExit` of a custom operator would end this thread, which has further requests to run.
+            failed = RuntimeError(f"a run ended with {error!r}")
+            failed.__cause__ = error
+            return failed
         return self._finished([job], [run.outputs], run)[0]
 
     def _shares(self, job: Job) -> bool:
