@@ -163,6 +163,21 @@ def test_answer_before_that_to_a_refused_request_is_not_lost(
     assert statuses(answer) in ([b"200"], [b"200", b"400"])
 
 
+@pytest.mark.parametrize("offer", [b"", b"Connection: Upgrade\r\nUpgrade: h2c\r\n"], ids=["plain", "after an offer"])
+@pytest.mark.parametrize("trailer", [b"Inference-Header-Content-Length: 3", b"Content-Encoding: gzip"])
+def test_trailers_of_a_chunked_body_are_ignored(
+    serve: Callable[..., Server], double: zrt.Session, offer: bytes, trailer: bytes
+) -> None:
+    row = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
+    body = json.dumps({"inputs": [row]}).encode()
+    head = b"POST /v2/models/m/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + offer + b"\r\n"
+    last = b"GET /v2/models/m/ready HTTP/1.1\r\nConnection: close\r\n\r\n"
+    sent = head + b"%x\r\n%b\r\n0\r\n%b\r\n\r\n" % (len(body), body, trailer) + last
+    answer = answer_to(serve({"m": double}).port, sent)
+    assert statuses(answer) == [b"200", b"200"]
+    assert b"[2.0,4.0,6.0,8.0]" in answer
+
+
 def test_refusal_is_a_document(serve: Callable[..., Server], double: zrt.Session) -> None:
     head, body = answer_to(serve({"m": double}).port, b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n").split(b"\r\n\r\n")
     assert b"content-type: application/json" in head

@@ -148,6 +148,8 @@ class Connection(HttpToolsProtocol):
         self._held = 0
         if not self._is_offer():
             super().on_headers_complete()
+            # The parser calls `on_header` for the trailers of a chunked body too, which are no headers of the request.
+            self.headers: list[tuple[bytes, bytes]] = []
             while self._requests and self._requests[0].response_complete:
                 self._requests.popleft()
             self._requests.append(self.cycle)
