@@ -1,5 +1,6 @@
 """``zrt serve --workers``: several processes behind one port."""
 
+import json
 import multiprocessing
 import os
 import re
@@ -21,7 +22,7 @@ import zrt
 from tests.cli.served import DIGITS, LAST_COUNT, ask, end, metrics
 from tests.cli.served import installed as installed
 from tests.cli.served import start as start
-from tests.support import processes
+from tests.support import models, processes
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
 
@@ -221,6 +222,33 @@ class TestWorkers:
             _, err = process.communicate(timeout=2 * HUNG_S)
         assert time.monotonic() - begin < HUNG_S / 2
         assert (process.returncode, err) == (0 if number == signal.SIGTERM else 130, "")
+
+    def test_one_whose_operator_does_not_return_is_killed_after_the_grace(
+        self, start, tmp_path, monkeypatch, eventually
+    ):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "stuck.py").write_text(
+            "import pathlib, threading, zrt\n"
+            "class Stuck(zrt.CustomOp):\n"
+            "    inputs = outputs = ['float32']\n"
+            "    def compute(self, context):\n"
+            "        pathlib.Path('running').touch()\n"
+            "        threading.Event().wait()\n"
+            "own = zrt.CustomOpDomain('own', [Stuck()])\n"
+        )
+        model = models.parsed("(float[n] x) => (float[n] y) { y = own.Stuck(x) }")
+        model.opset_import.add(domain="own", version=1)
+        (tmp_path / "stuck.onnx").write_bytes(model.SerializeToString())
+        process, document = start("stuck.onnx", "--import", "stuck", "--workers", 2, "--grace", 0)
+        body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(ask, document["address"], "/v2/models/stuck/infer", body)
+            eventually(Path("running").exists)
+            code, err = end(process, signal.SIGTERM)
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                asked.result()
+        assert (code, caught.value.code, json.load(caught.value)["error"]) == (0, 503, "the server ended the request")
+        assert re.search(r"^worker \d+ did not end within 5 seconds after the grace: killed$", err, re.MULTILINE)
 
     def forbid_files(self, process: subprocess.Popen[str]) -> None:
         """The process opens no further file, and so starts no further process."""

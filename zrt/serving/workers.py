@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,9 @@ ENDING = {signal.SIGINT, signal.SIGTERM}
 # A worker that does not react for so many seconds is replaced. One that starts on a busy machine takes some.
 HUNG_S = 60
 
+# A worker that has not ended so many seconds after the grace is killed.
+LATE_S = 5
+
 
 class StartError(Exception):
     """A worker could not start: the message is its error's."""
@@ -51,9 +55,10 @@ def serve(
 ) -> None:
     """Serves by so many processes, each with an application that `make` makes, which must be picklable.
 
-    After SIGTERM or SIGINT each finishes the requests that it took, for at most `grace` seconds. One that dies is
-    replaced. `started` is called when all have loaded their models. SIGINT raises `KeyboardInterrupt` at the end.
-    Raises `StartError` if a worker cannot make or load its application, or dies before that.
+    After SIGTERM or SIGINT each finishes the requests that it took, for at most `grace` seconds; one that has not ended
+    `LATE_S` seconds later, as its operator does not return, is killed. One that dies before is replaced. `started` is
+    called when all have loaded their models. SIGINT raises `KeyboardInterrupt` at the end. Raises `StartError` if a
+    worker cannot make or load its application, or dies before that.
     """
     with temporary_folder("zrt-serve-") as folder:
         # The workers inherit the variables.
@@ -169,6 +174,16 @@ class _Supervisor(Multiprocess):
         for listening in self.sockets:
             listening.close()
         super().terminate_all()
+
+    def join_all(self) -> None:
+        grace = self.config.timeout_graceful_shutdown
+        end = None if grace is None else time.monotonic() + grace + LATE_S
+        for worker in self.processes:
+            worker.process.join(None if end is None else max(0.0, end - time.monotonic()))
+            if worker.exitcode is None:
+                logger.warning("worker %s did not end within %s seconds after the grace: killed", worker.pid, LATE_S)
+                worker.kill()
+                worker.join()
 
     def handle_int(self) -> None:
         self.interrupted = True
