@@ -72,7 +72,8 @@ class TestWorkers:
         with pytest.raises(urllib.error.URLError):
             ask(address, "/v2/health/live")
 
-    def test_dead_one_is_replaced_and_its_counts_stay(self, start, eventually):
+    def test_dead_one_is_replaced_and_its_counts_stay(self, start, eventually, tmp_path, monkeypatch):
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
         process, document = start("--workers", 2)
         address = document["address"]
         for _ in range(10):
@@ -90,6 +91,7 @@ class TestWorkers:
 
         os.kill(before[0], signal.SIGKILL)
         eventually(replaced)
+        eventually(lambda: len(list(tmp_path.glob("zrt-serve-*/worker.*"))) == 2)
         counts = metrics(address)
         assert counts['zrt_requests_total{model="digits",status="200",version="1"}'] == 10
         assert ask(address, "/v2/models/digits/infer", DIGITS)["model_name"] == "digits"

@@ -1,5 +1,6 @@
 """The server over HTTP: addresses, statuses, limits, deadlines, metrics, and its end."""
 
+import asyncio
 import contextlib
 import gzip
 import json
@@ -349,6 +350,24 @@ class TestMetrics:
         assert metrics["process_resident_memory_bytes"] > 1 << 20
         assert metrics["process_open_fds"] > 3
         assert 0 < metrics["process_start_time_seconds"] < time.time()
+
+    @pytest.mark.parametrize("path", ["/metrics", "/v2/models/stats"])
+    def test_metrics_are_collected_beside_the_event_loop(self, server: Server, path: str) -> None:
+        """With several workers they are in files."""
+        on_a_loop = []
+
+        class Witness:
+            def collect(self) -> list[Any]:
+                try:
+                    asyncio.get_running_loop()
+                    on_a_loop.append(True)
+                except RuntimeError:
+                    on_a_loop.append(False)
+                return []
+
+        server.application._load().metrics.exposed.register(Witness())
+        assert server.ask("GET", path).status == 200
+        assert on_a_loop == [False]
 
     def test_metrics_come_as_openmetrics_where_asked(self, server: Server) -> None:
         answer = server.ask("GET", "/metrics", headers={"Accept": "application/openmetrics-text"})

@@ -104,7 +104,9 @@ class Routes:
         """The counters of a version of a model, of all its versions, or of all models."""
         loaded = await self.loaded()
         path = request.path_params
-        models, samples = loaded.select(path.get("model"), path.get("version")), loaded.metrics.samples()
+        models = loaded.select(path.get("model"), path.get("version"))
+        # With several workers it reads files.
+        samples = await asyncio.to_thread(loaded.metrics.samples)
         return JSONResponse({"model_stats": [model.metrics.statistics(samples) for model in models]})
 
     async def index(self, _: Request) -> Response:
@@ -130,7 +132,8 @@ class Routes:
         except TypeError:
             # A version that is no number.
             encode, content_type = choose_encoder("")
-        return Response(encode((await self.loaded()).metrics.exposed), headers={"Content-Type": content_type})
+        exposed = (await self.loaded()).metrics.exposed
+        return Response(await asyncio.to_thread(encode, exposed), headers={"Content-Type": content_type})
 
     async def _model(self, request: Request) -> ServedModel:
         return (await self.loaded()).find(request.path_params["model"], request.path_params.get("version"))

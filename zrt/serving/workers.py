@@ -152,6 +152,7 @@ class _Supervisor(Multiprocess):
         for pid in self._known - alive:
             # Its waiting requests are gone; its counters stay.
             mark_process_dead(pid, str(self._folder))  # type: ignore[no-untyped-call]
+            Path(self._folder, f"{WORKER}.{pid}").unlink(missing_ok=True)
         self._known = alive
         if self._started and all(Path(self._folder, f"{WORKER}.{pid}").exists() for pid in alive):
             self._started()
