@@ -193,6 +193,32 @@ class TestApplication:
         assert asyncio.run(ask("POST", "/v2/models/m/infer", text))[0] == 503
         assert not app.ready
 
+    def test_unexpected_error_is_left_to_the_server_to_log(
+        self, double: zrt.Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        app = application({"m": double})
+        sent: list[Any] = []
+
+        def fail() -> Any:
+            raise ArithmeticError("a fault")
+
+        async def ask() -> None:
+            async def receive() -> Any:
+                return {"type": "http.request"}
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            scope = {"type": "http", "method": "GET", "path": "/v2/models/stats", "headers": [], "query_string": b""}
+            await app(scope, receive, send)
+
+        monkeypatch.setattr(app._load().metrics, "samples", fail)
+        with pytest.raises(ArithmeticError):
+            asyncio.run(ask())
+        app.close()
+        assert (sent[0]["status"], sent[1]["body"]) == (500, b'{"error":"the server failed: its log has the reason"}')
+        assert "a fault" not in caplog.text
+
     def test_signal_handler_may_close_what_its_thread_loads(
         self, double: zrt.Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:

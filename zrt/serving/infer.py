@@ -59,6 +59,8 @@ class Infer:
             if isinstance(error, asyncio.CancelledError):
                 # A server that ends cancels the requests for which it does not wait. Raised, it would be a traceback.
                 error = RequestError(UNAVAILABLE, "the server ended the request")
+            if not isinstance(error, (Error, RequestError)):
+                logger.error("a request failed", exc_info=error)
             response = failure(error)
             await response(scope, receive, send)
             if model is not None:
@@ -180,12 +182,12 @@ def _number(headers: Headers, name: str) -> int | None:
 
 
 def failure(error: Exception) -> Response:
+    """The answer to a request that failed. The caller logs the error if it is none of zrt's."""
     if isinstance(error, Error):
         # The request is at fault, or the model.
         is_of_request = isinstance(error, (ArgumentError, DTypeError, InvalidArgumentError))
         error = RequestError(BAD_REQUEST if is_of_request else FAILED, str(error))
     if not isinstance(error, RequestError):
-        logger.error("a request failed", exc_info=error)
         error = RequestError(FAILED, "the server failed: its log has the reason")
     # A client that the server is too busy for may come again.
     headers = {"Retry-After": "1"} if error.status == UNAVAILABLE else None

@@ -149,6 +149,7 @@ def _missing(reason: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _failed(_: Request, error: Exception) -> Response:
+    # Starlette raises an unexpected error again after the answer, so that the server logs it.
     return failure(error)
 
 
