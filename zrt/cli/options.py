@@ -200,10 +200,12 @@ IMPORT = option(
 
 def threads(default: int = 0) -> Option:
     """``--threads``, which an options file may set too."""
+    usual = "what --options says, else 0"
+    if default:
+        usual = f"{default}; with --options what the file says, 0 where it says nothing"
     return option(
         "--threads",
-        "threads within an operator; 0: one for each CPU that the process may use "
-        f"(default: what --options says, else {default})",
+        f"threads within an operator; 0: one for each CPU that the process may use (default: {usual})",
         "N",
         whole(0, MOST_THREADS),
     )

@@ -43,7 +43,7 @@ OPTIONS = (
     _OPTION("--per-node", "the most replicas on one node (default: as many as fit)", "N", whole(1)),
     _OPTION(
         "--cpus",
-        f"the CPUs of a node that a replica takes, and the default of --threads (default: {CPUS})",
+        f"the CPUs of a node that a replica takes, and without --options the default of --threads (default: {CPUS})",
         "N",
         whole(1),
     ),
