@@ -202,6 +202,8 @@ def test_bad_functions_are_refused() -> None:
     refuse(DTypeError, "shaped_like", 1, shaped_like=5)
     with pytest.raises(ArgumentError, match="no input 0"):
         zrt.CustomOpDomain("d", [in_c((), (F,), function=CFunction(1))])
+    with pytest.raises(ArgumentError, match=r"operator 'Op'\.aliases: not with a function in C"):
+        zrt.CustomOpDomain("d", [in_c((F,), (F,), function=CFunction(1), aliases={0: 0})])
     if "AzureExecutionProvider" in zrt.available_providers():
         with pytest.raises(ArgumentError, match="compute on the host"):
             zrt.CustomOpDomain("d", [in_c((F,), (F,), function=CFunction(1), provider="Azure")])

@@ -103,6 +103,8 @@ class Description:
         require_type(function, CFunction, f"{subject}.function", "a CFunction")
         if self.on_device:
             raise ArgumentError(f"{subject}.function: functions in C compute on the host, not with {self.op.provider}")
+        if self.aliased:
+            raise ArgumentError(f"{subject}.aliases: not with a function in C, for which zrt copies nothing")
         pointer.compute = ffi.cast("zrt_compute", _address(function.compute, f"{subject}.function.compute"))
         pointer.user_data = pointer_to(_address(function.user_data, f"{subject}.function.user_data", 0))
         if function.shape is not None:

@@ -44,7 +44,7 @@ class CustomOp:
     aliases: ClassVar[Mapping[int, int]] = {}
     """Outputs with the content of an input of the same type, possibly in another shape: {input: output}. Where
     possible the output shares the input's memory, else zrt copies it, or raises `UnsupportedError` on a device;
-    `compute` only asks for the output."""
+    `compute` only asks for the output. Not with a `function`."""
     serialize: ClassVar[bool] = False
     """Whether `compute` runs in one thread at a time, across all kernels and sessions of its domain."""
     function: ClassVar[CFunction | None] = None
