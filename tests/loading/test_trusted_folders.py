@@ -15,6 +15,8 @@ import pytest
 from onnx import numpy_helper
 
 import zrt
+import zrt.onnxruntime as drop_in
+from tests.support.models import parsed
 from zrt.errors import ArgumentError, Error, FailError, InvalidGraphError, ModelError
 
 WEIGHTS = np.arange(4096, dtype=np.float32).reshape(64, 64)
@@ -98,6 +100,37 @@ class TestPlaces:
         for trusted in ([], [store]):
             np.testing.assert_array_equal(weights(load(tmp_path / "snapshot/m.onnx", *trusted)), WEIGHTS)
         assert zrt.read_weights(tmp_path / "snapshot/m.onnx").keys() == {"w"}
+
+    @pytest.mark.parametrize("name", ["small", "embedded"])
+    def test_beside_the_caller_s_in_a_model_that_is_a_link(self, tmp_path, name):
+        """They are written into the model, whose own weights lie where the link leads to."""
+        arrays = {"w": WEIGHTS, "small": np.zeros(1, np.float32), "embedded": np.zeros((64, 64), np.int8)}
+        parts = "v = MatMul(x, w) u = Add(v, small) e = Cast<to = 1>(embedded) y = Add(u, e)"
+        content = parsed(f"(float[n, 64] x) => (float[n, 64] y) {{ {parts} }}", **arrays)
+        for folder in ("blobs", "snapshot"):
+            (tmp_path / folder).mkdir()
+        outside = {"location": "w.bin", "size_threshold": WEIGHTS.nbytes}
+        onnx.save(content, tmp_path / "blobs/0a", save_as_external_data=True, **outside)
+        (tmp_path / "blobs/w.bin").rename(tmp_path / "blobs/0b")
+        model = tmp_path / "snapshot/m.onnx"
+        model.symlink_to("../blobs/0a")
+        (tmp_path / "snapshot/w.bin").symlink_to("../blobs/0b")
+        given = {name: arrays[name] + 1}
+        session = zrt.Session(model, zrt.SessionOptions(initializers=given, **QUIET))
+        np.testing.assert_array_equal(weights(session), WEIGHTS + 1)
+        settings = drop_in.SessionOptions()
+        settings.add_initializer(name, drop_in.OrtValue.ortvalue_from_numpy(given[name]))
+        session = drop_in.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+        np.testing.assert_array_equal(session.run(None, {"x": X})[0], WEIGHTS + 1)
+
+    def test_unused_one_of_a_linked_model_may_be_missing(self, tmp_path):
+        """As in a model that is no link: large weights of the caller do not change it."""
+        content = parsed("(float[n, 64] x) => (float[n, 64] y) { y = MatMul(x, w) }", w=WEIGHTS, unused=WEIGHTS)
+        onnx.save(content, tmp_path / "0a", save_as_external_data=True, location="w.bin")
+        (tmp_path / "w.bin").unlink()
+        (tmp_path / "m.onnx").symlink_to("0a")
+        session = zrt.Session(tmp_path / "m.onnx", zrt.SessionOptions(initializers={"w": WEIGHTS + 1}, **QUIET))
+        np.testing.assert_array_equal(weights(session), WEIGHTS + 1)
 
     def test_above_the_target_of_a_link(self, save, store, tmp_path):
         for folder, sign in (("near", -1), ("far/folder", -1), ("far", 1)):
@@ -335,8 +368,6 @@ class TestOptions:
         assert load(tmp_path / "m.ort", tmp_path).run([np.ones(1, np.float32)])[0] == -1
 
     def test_variable_of_the_drop_in(self, linked, store, tmp_path, monkeypatch):
-        import zrt.onnxruntime as drop_in
-
         def run(*options: Any) -> Any:
             session = drop_in.InferenceSession(linked, *options, providers=["CPUExecutionProvider"])
             return session.run(None, {"x": X})[0]

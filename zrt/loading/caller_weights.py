@@ -82,7 +82,9 @@ def supplied(
         absent = optional & weights.keys() - infos.keys()
         for name in absent.difference(model.names() if absent and model is not None else ()):
             del weights[name]
-        if trusted:
+        # A model that is rewritten in memory: ORT does not trust the folder that a link to its file leads to.
+        changed = [info for info in infos.values() if info.name in weights and _is_written(info)]
+        if trusted or (changed and source.path is not None and os.path.islink(source.path)):
             folder = settings.config_entries().get(EXTERNAL_DATA_DIR)
             with WeightFiles(source, folder, trusted) as outside:
                 weights |= outside.values(left(infos.values(), weights, files), source.subject)
@@ -126,6 +128,11 @@ def _some(names: Collection[str]) -> str:
     more = len(names) - MOST_NAMED
     listed = ", ".join(map(repr, islice(names, MOST_NAMED))) or "none"
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _is_written(info: Initializer) -> bool:
+    """Whether the caller's weight changes the model: it is too small to be lent, or the model holds its own."""
+    return info.nbytes < SMALLEST_LENT or info.location is None
 
 
 def _check(
