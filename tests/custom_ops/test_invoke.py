@@ -289,6 +289,38 @@ def test_invalid_arguments_of_invoke_are_refused() -> None:
     assert "KernelContext" in refused(make_add, lambda context, op: op.invoke(5, [X, X], [out]))
 
 
+def test_overlapping_memory_is_refused() -> None:
+    """The kernel reads elements that it has overwritten already."""
+    memory = np.zeros(6, np.float32)
+
+    def overlap(make: Callable[[KernelInfo], Any], inputs: list[Any], outputs: list[Any]) -> str:
+        return refused(make, lambda context, op: op.invoke(context, inputs, outputs))
+
+    message = "ArgumentError: Add: output 0 overlaps the memory of input"
+    assert f"{message} 1" in overlap(make_add, [X, memory[:4]], [memory[1:5]])
+    # Broadcast to the whole output.
+    assert f"{message} 0" in overlap(make_add, [memory[:1], X], [memory[:4]])
+
+    # Two outputs, also where both have all of their memory in common.
+    weights = np.ones((1, 6, 2), np.float32)
+    for steps in (1, 3):
+        outputs = [memory[: 2 * steps].reshape(steps, 1, 1, 2), memory[:2].reshape(1, 1, 2)]
+        inputs = [np.ones((steps, 1, 2), np.float32), weights, weights]
+        message = overlap(lambda info: gru(info, [F, F]), inputs, outputs)
+        assert "GRU: output 1 overlaps the memory of output 0" in message
+
+
+def test_whole_memory_of_an_input_is_taken_as_output() -> None:
+    """As an operator has it that declares `inplace`."""
+
+    def work(context: KernelContext, op: Standard) -> Any:
+        memory = np.ones(8, np.float32)
+        op.invoke(context, [memory[:4], memory[4:]], [memory[:4]])
+        return memory
+
+    assert call(make_add, work).tolist() == [2] * 4 + [1] * 4
+
+
 def test_output_shape_that_depends_on_data_is_refused() -> None:
     def nonzero(info: KernelInfo) -> Standard:
         return Standard(info, "NonZero", [F], ["int64"], version=13, types={"T": F})

@@ -204,6 +204,10 @@ class Op(Owner):
     def invoke(self, context: KernelContext, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Computes `outputs` from `inputs`: arrays or `Value` objects of matching shapes, None for those left out.
 
+        An output may have the whole memory of an input, as `CustomOp.inplace` allows, but only of an operator that
+        computes each element from the one at its place (Relu, Add): others give wrong numbers. Arrays that overlap in
+        another way raise `ArgumentError`.
+
         The first call with new input shapes takes a millisecond and a run of the operator more, which tell the output
         shapes.
         """
@@ -226,10 +230,21 @@ class Op(Owner):
                 raise UnsupportedError(f"{self.name}: the shape of output {index} depends on the inputs' content")
             if place.shape != shape:
                 raise ShapeError(f"{self.name}, output {index}: expected shape {list(shape)}, got {list(place.shape)}")
+        self._check_memory(list(inputs), list(outputs))
         # Another thread may close a value meanwhile.
         read, written = _handles(fed), _handles(places)
         sources, targets = _pointers(read), _pointers(written)
         status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, self._written))
+
+    def _check_memory(self, inputs: list[Any], outputs: list[Any]) -> None:
+        """Raises if the kernel would write into memory of another array; an output may have all of an input's."""
+        for number, place in enumerate(outputs):
+            for index, other in enumerate(inputs):
+                if _overlap(place, other) and _place(place) != _place(other):
+                    raise ArgumentError(f"{self.name}: output {number} overlaps the memory of input {index}")
+            for index, other in enumerate(outputs[:number]):
+                if _overlap(place, other):
+                    raise ArgumentError(f"{self.name}: output {number} overlaps the memory of output {index}")
 
 
 def _constraints(name: bytes, domain: bytes, version: int) -> tuple[list[list[str | None]], set[str]]:
@@ -289,6 +304,14 @@ def _values(arrays: Any, types: tuple[ElementType | None, ...], subject: str) ->
             raise DTypeError(f"{subject} {index}: expected {expected}, got {came}")
         values.append(value)
     return values
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.may_share_memory(one, other)
+
+
+def _place(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    return array.__array_interface__["data"][0], array.nbytes
 
 
 def _handles(values: Sequence[Value | None]) -> list[Handle | None]:
