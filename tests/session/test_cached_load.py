@@ -306,6 +306,17 @@ class TestNotCached:
             load(broken)
 
 
+def test_entry_of_a_daemon_threads_load_is_made(model, folder, python):
+    python(f"""
+        import threading, zrt
+        options = zrt.SessionOptions(cache={str(folder)!r})
+        thread = threading.Thread(target=zrt.Session, args=({str(model)!r}, options), daemon=True)
+        thread.start()
+        thread.join()
+    """)
+    assert len(entries(folder)) == 1
+
+
 class TestFolder:
     def test_permissions_are_the_users_own(self, load, model, folder):
         load(model)

@@ -138,6 +138,8 @@ def load(
             plain = plain_model(model) if source.path is None else absolute(os.fsdecode(source.path))
             thread = threading.Timer(DELAY_S, _make, (job, plain, source.subject))
             thread.name = "zrt-cache"
+            # A thread that a daemon thread starts is one too, and Python would not wait for it.
+            thread.daemon = False
             thread.start()
         except (RuntimeError, OSError, MemoryError) as error:
             logger.warning("%s: no entry of the cache is made: %s", source.subject, error)
