@@ -227,6 +227,12 @@ class TestWays:
         with pytest.raises(zrt.errors.DTypeError, match="external_data_dir"):
             zrt.Session(model, zrt.SessionOptions(cache=folder), external_data_dir=5)
 
+    def test_missing_folder_of_weights_raises_as_without(self, load, model, tmp_path):
+        assert [load(model), load(model, external_data_dir=tmp_path)] == ["miss", "hit"]
+        for missing in (tmp_path / "absent", model):
+            with pytest.raises(zrt.errors.ModelNotFoundError, match=r"external_data_dir .*there is no such folder"):
+                load(model, external_data_dir=missing)
+
     @pytest.mark.parametrize("wrong", [1, 2.5, b"folder", []])
     def test_wrong_type_is_refused(self, model, wrong):
         with pytest.raises(zrt.errors.DTypeError, match="cache"):

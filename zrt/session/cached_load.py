@@ -111,6 +111,8 @@ def load(
         beside = options.config_entries.get(EXTERNAL_DATA_DIR) if external_data_dir is None else external_data_dir
         if beside is not None:
             beside = absolute(os.fsdecode(path_bytes(beside, "external_data_dir")))
+            if external_data_dir is not None and not os.path.isdir(beside):
+                raise NotCached("external_data_dir: there is no such folder")
         job = Job(folder, prefix, beside, settings)
         try:
             handle = _from_entry(job, source, options, load_plainly)
