@@ -305,6 +305,19 @@ class TestNotCached:
             assert note in str(zrt.Session(content, zrt.SessionOptions(cache=folder)).cache)
             finish()
 
+    def test_reasons_and_names_of_large_letters_fit(self, folder, tmp_path):
+        """The path and the node's name, which the reason has, are emoji."""
+        content = models.parsed(
+            "(float[n, 160] x, int64[2] s) => (y) { a = MatMul(x, w) y = Reshape(a, s) }", w=np.ones((160, 160), "f")
+        )
+        content.graph.node[1].name = "\U0001f600" * 300
+        place = tmp_path.joinpath(*["\U0001f600" * 60] * 3)
+        place.mkdir(parents=True)
+        (place / "model.onnx").write_bytes(content.SerializeToString())
+        for note in ("miss", "the trial run over made-up inputs failed"):
+            assert note in str(zrt.Session(place / "model.onnx", zrt.SessionOptions(cache=folder)).cache)
+            finish()
+
     def test_broken_model_raises_as_without(self, load, tmp_path):
         broken = tmp_path / "broken.onnx"
         broken.write_bytes(b"\xff" * 100_000)
@@ -344,6 +357,11 @@ class TestFolder:
         folder.symlink_to("/nowhere/at/all")
         assert load(model) != "hit"
         assert load(model, options={"cache": "/proc/none"}) not in ("hit", "miss")
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="macOS takes no such name")
+    def test_model_whose_name_is_no_text(self, load, model, tmp_path):
+        odd = model.rename(tmp_path / os.fsdecode(b"m\xff"))
+        assert [load(odd), load(odd)] == ["miss", "hit"]
 
     @pytest.mark.skipif(sys.platform != "linux", reason="macOS takes no such name")
     def test_folder_whose_name_is_no_text(self, model, tmp_path):

@@ -46,7 +46,8 @@ def write(target: str, graph: str, weights: str, about: dict[str, Any]) -> None:
 def write_head(file: IO[bytes], about: dict[str, Any]) -> None:
     """Writes the first page over the finished rest, and waits for the disk: a rename follows."""
     file.seek(DIGEST_SIZE)
-    file.write(json.dumps(about).encode().ljust(PAGE - DIGEST_SIZE))
+    # Escaped, each letter beyond ASCII would take more bytes. `json.loads` decodes surrogates in this way too.
+    file.write(json.dumps(about, ensure_ascii=False).encode(errors="surrogatepass").ljust(PAGE - DIGEST_SIZE))
     file.flush()
     with open(file.name, "rb") as whole:
         checksum = digest(whole)

@@ -35,7 +35,7 @@ SMALLEST_MAPPED = 1 << 16
 # The heap is trimmed after loads of larger entries.
 LARGE = 1 << 24
 
-# The letters of a text in an entry's description, which is one page.
+# The letters of a text in an entry's description, which is one page; as JSON a letter has up to six bytes.
 LONGEST = 300
 
 # The sizes that open dimensions get in the trial run, in turn, until the model takes one; and its other bounds.
