@@ -52,6 +52,8 @@ _libraries: dict[str, Library] = {}
 # The threads that read ONNX Runtime's lists of devices and allocators in a load.
 _selecting: list[int] = []
 _selected = threading.Condition(lock)
+# The threads that free allocators, and hold the lock meanwhile: a load with bounded memory does so.
+_freeing: list[int] = []
 # Released devices that a failed registration left in ONNX Runtime's list, and that registration.
 _dangling: set[int] = set()
 _spoiled_by = ""
@@ -271,7 +273,16 @@ def freeing(places: Iterable[Place], subject: str, wait: bool = False) -> Iterat
             raise BusyError(f"{subject}: {LOADING}")
         if _is_lent(places):
             raise BusyError(f"{subject}: an allocator of its memory, or an allocation of that one, is alive")
-        yield
+        _freeing.append(get_ident())
+        try:
+            yield
+        finally:
+            _freeing.pop()
+
+
+def is_awaited() -> bool:
+    """Whether loads of other threads may wait for what the calling thread does: it is in `selecting` or `freeing`."""
+    return get_ident() in (*_selecting, *_freeing)
 
 
 def _forked() -> None:
@@ -279,7 +290,8 @@ def _forked() -> None:
     lock = threading.RLock()
     _selected = threading.Condition(lock)
     # A callback of a load may fork: that load goes on in the child too.
-    _selecting[:] = [thread for thread in _selecting if thread == get_ident()]
+    for threads in (_selecting, _freeing):
+        threads[:] = [thread for thread in threads if thread == get_ident()]
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -15,6 +15,7 @@ import numpy as np
 
 from zrt._common.arguments import absolute, path_bytes, require_type
 from zrt._common.config_keys import SessionConfigKey
+from zrt._common.fork_lock import ForkLock
 from zrt._native.session_handle import SessionHandle
 from zrt.errors import CallbackError, Error, ModelLoadCanceledError, OrtError
 from zrt.loading import cache, cache_entry
@@ -56,13 +57,21 @@ class _DoesNotLoad(Exception):  # noqa: N818 (the load goes on without the entry
 
 # Held while an entry is made: one at a time. A fork waits for it, as the child would inherit ONNX Runtime's locks in
 # the middle of a load.
-_making = threading.RLock()
+_making = ForkLock()
 
 
 def _before_fork() -> None:
-    """Waits, also after an interrupt, which Python reports and ignores in such a function."""
+    """Waits, also after an interrupt, which Python reports and ignores in such a function.
+
+    A fork in a callback of a load does not wait where the load that makes the entry may wait for that one.
+    """
     try:
-        _making.acquire()
+        if not _making.now.acquire(blocking=False):
+            # The thread that makes the entry has imported it.
+            from zrt.environment import provider_libraries
+
+            if not provider_libraries.is_awaited():
+                _making.now.acquire()
     except BaseException:
         _before_fork()
         raise
@@ -72,7 +81,7 @@ def _after_fork() -> None:
     """Releases the lock as often as it was acquired: more than once after an interrupt."""
     try:
         while True:
-            _making.release()
+            _making.now.release()
     except RuntimeError:
         return
     except BaseException:
@@ -80,7 +89,7 @@ def _after_fork() -> None:
         _after_fork()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
 
 
 def load(
@@ -203,9 +212,10 @@ def _make(job: Job, model: str | bytes, subject: str) -> None:
     import shutil
 
     from zrt._common.files import lock_folder
+    from zrt.environment import provider_libraries  # noqa: F401 (for `_before_fork`)
 
     try:
-        with _making, Source(model) as source:
+        with _making.now, Source(model) as source:
             # A full disk may have room again without what ended processes have left.
             cache.trim(job.folder, cache.size_limit())
             name = job.name(source)
