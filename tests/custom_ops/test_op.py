@@ -391,6 +391,27 @@ def test_attribute_of_any_other_kind_raises(kind: Any) -> None:
             zrt.Session(model, options([op]))
 
 
+def test_tensors_that_cannot_be_read_are_named() -> None:
+    def load_with(kind: Any, tensor: onnx.TensorProto) -> None:
+        class Declares(Op):
+            attributes: ClassVar = {"a": Attribute(kind, None)}
+
+        model = build(ONE)
+        model.graph.node[0].attribute.append(helper.make_attribute("a", tensor))
+        zrt.Session(model, options([Declares()]))
+
+    unknown = onnx.numpy_helper.from_array(np.ones(2, np.complex64))
+    with caused_by(UnsupportedError, "attribute 'a' is a tensor of a type that ONNX Runtime cannot read"):
+        load_with(np.ndarray, unknown)
+    for kind in (int, list[int]):
+        with caused_by(DTypeError, "attribute 'a' is of kind numpy.ndarray in the model, expected"):
+            load_with(kind, unknown)
+    short = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[2], raw_data=b"abc")
+    # ONNX Runtime 1.32 itself refuses such a model.
+    with pytest.raises(Error, match=r"attribute 'a' .* or it is damaged: .* size mismatch|raw_data size \(3 bytes\)"):
+        load_with(np.ndarray, short)
+
+
 @pytest.mark.parametrize("kind", [list[int], list[float], list[str]], ids=kind_name)
 def test_empty_list_attribute(kind: Any) -> None:
     class Declares(Op):

@@ -16,7 +16,14 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
 from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
-from zrt.errors import ArgumentError, FailError, OutOfRangeError, UnsupportedError
+from zrt.errors import (
+    ArgumentError,
+    DTypeError,
+    FailError,
+    NotImplementedByOrtError,
+    OutOfRangeError,
+    UnsupportedError,
+)
 from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, free, read_pairs
 from zrt.types import ElementType, LogSeverity, MemType
 from zrt.values import strings
@@ -84,6 +91,9 @@ def _other_kind(info: Any, name: str, kind: Any) -> Any:
         if other != kind:
             try:
                 value = _read(info, name, other)
+            except NotImplementedByOrtError:
+                # A tensor of a type that ORT has no values of.
+                return other
             except FailError:
                 continue
             if not _is_empty(value):
@@ -101,15 +111,21 @@ def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> 
     values = {}
     for name, attribute in declared.items():
         missing = None
+        subject = f"{node}: attribute {name!r}"
         try:
             values[name] = _read(info, name, attribute.kind)
+        except NotImplementedByOrtError as error:
+            raise UnsupportedError(f"{subject} is a tensor of a type that ONNX Runtime cannot read") from error
         except FailError as error:
             missing = error
         if missing is None and not _is_empty(values[name]):
             continue
         other = _other_kind(info, name, attribute.kind)
         if other is not None or (missing is not None and _has(info, name)):
-            raise other_kind(f"{node}: attribute {name!r}", other, attribute.kind)
+            wrong = other_kind(subject, other, attribute.kind)
+            if other is None and attribute.kind is np.ndarray:
+                wrong = DTypeError(f"{wrong}, or it is damaged: {missing}")
+            raise wrong from missing
         if missing is not None:
             if attribute.default is REQUIRED:
                 raise ArgumentError(f"{node} needs the attribute {name!r}: {missing}") from missing
