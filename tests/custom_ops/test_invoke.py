@@ -168,6 +168,8 @@ def test_invalid_operators_are_refused() -> None:
     assert "ArgumentError: Relu, types: there is no 'Q', only T" in refused(standard("Relu", [F], [F], types={"Q": F}))
     assert "Relu, types: 'no' is not a dtype" in refused(standard("Relu", [F], [F], types={"T": "no"}))
     assert "Relu, outputs: 'no' is not a dtype" in refused(standard("Relu", [F], ["no"]))
+    # Valid, but without a kernel on the CPU.
+    assert "FailError: Cos: " in refused(standard("Cos", ["float16"], ["float16"], version=7, types={}))
 
 
 @pytest.mark.parametrize(

@@ -110,23 +110,24 @@ class Op(Owner):
         block = handle.pointer
         block.api = table
         info._standards.append(handle)
-        status.check(
-            table.CreateOp(
-                kernel,
-                label,
-                where,
-                self._version,
-                strings([each.encode() for each in bound]),
-                # ONNX Runtime reads ONNX's numbers here, as in a model, not its own.
-                new_array("ONNXTensorElementDataType", [kind.onnx_code for kind in bound.values()]),
-                len(bound),
-                new_array("const OrtOpAttr *", [each.pointer for each in handles]),
-                len(handles),
-                len(self.inputs),
-                self._written,
-                ffi.addressof(block, "op"),
+        with status.named(self.name):
+            status.check(
+                table.CreateOp(
+                    kernel,
+                    label,
+                    where,
+                    self._version,
+                    strings([each.encode() for each in bound]),
+                    # ONNX Runtime reads ONNX's numbers here, as in a model, not its own.
+                    new_array("ONNXTensorElementDataType", [kind.onnx_code for kind in bound.values()]),
+                    len(bound),
+                    new_array("const OrtOpAttr *", [each.pointer for each in handles]),
+                    len(handles),
+                    len(self.inputs),
+                    self._written,
+                    ffi.addressof(block, "op"),
+                )
             )
-        )
         self._handle = handle
 
     def _model(self, shapes: Sequence[tuple[int, ...]] | None, more: int = 0) -> bytes:
