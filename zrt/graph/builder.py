@@ -27,7 +27,6 @@ from zrt.loading.model_source import Model
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
-from zrt.types import nbytes
 from zrt.values.model_metadata import NO_VERSION, ModelMetadata, with_opsets
 from zrt.values.value import Value
 
@@ -415,13 +414,9 @@ class Graph:
         """Checks the model against ONNX's rules, types and shapes included; `ModelError` names the violation."""
         model = self._finished()
         model_proto.check(model, f"graph {self.name!r}")
-        for tensor in model.graph.initializer:
-            # The checker does not compare the amount of data with the shape.
-            if tensor.HasField("raw_data"):
-                subject = f"initializer {tensor.name!r}"
-                came, size = len(tensor.raw_data), nbytes(types.of_code(tensor.data_type, subject), tensor.dims)
-                if came != size:
-                    raise ModelError(f"{subject}: {list(tensor.dims)} of its type takes {size} bytes, it has {came}")
+        for graph in model_proto.graphs_in(model.graph):
+            for tensor in graph.initializer:
+                tensors.check_amount(tensor)
 
     @property
     def engine(self) -> Engine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
@@ -11,13 +12,17 @@ import numpy as np
 from zrt._common.arguments import shown
 from zrt._native import status
 from zrt.errors import ArgumentError, DTypeError, ModelError, UnsupportedError
+from zrt.graph import types
 from zrt.graph.model_proto import package
 from zrt.memory import arrays
-from zrt.types import ElementType
+from zrt.types import ElementType, nbytes
 from zrt.values.value import Value
 
 # The least size in bytes of an initializer that ONNX Runtime can borrow.
 LEAST_BORROWED = 128
+
+# The fields of ``onnx.TensorProto`` that hold the elements where `raw_data` does not.
+TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 
 
 class MismatchError(Exception):
@@ -116,6 +121,23 @@ def raw(proto: Any) -> bytes:
     # Where the number of elements does not match the shape, the onnx package and numpy raise various classes.
     except Exception as error:
         raise ModelError(f"initializer {proto.name!r}: {error}") from error
+
+
+def check_amount(proto: Any) -> None:
+    """Raises a `ModelError` where an initializer's data does not fill its shape, which ONNX's checker accepts."""
+    if proto.data_location == type(proto).EXTERNAL:
+        return
+    subject = f"initializer {proto.name!r}"
+    kind = types.of_code(proto.data_type, subject)
+    if proto.HasField("raw_data"):
+        size, came, unit = nbytes(kind, proto.dims), len(proto.raw_data), "bytes"
+    else:
+        # Each number is one byte of packed elements, or half of a complex one.
+        numbers = 2 if kind in (ElementType.COMPLEX64, ElementType.COMPLEX128) else 1
+        size = nbytes(kind, proto.dims) if kind.packed else numbers * math.prod(proto.dims)
+        came, unit = sum(len(getattr(proto, field)) for field in TYPED_FIELDS), "numbers or strings"
+    if came != size:
+        raise ModelError(f"{subject}: {list(proto.dims)} of its type takes {size} {unit}, it has {came}")
 
 
 def raw_of(value: Value) -> bytes:
