@@ -313,6 +313,16 @@ def test_declared_types_of_intermediate_values(graph: zrt.Graph) -> None:
     assert any("intermediate" in reason for reason in graph.engine.reasons)
 
 
+def test_type_of_a_value_is_declared_in_its_own_graph(graph: zrt.Graph) -> None:
+    graph.import_opset("custom", 1)
+    hidden = graph.op("Any", graph.value("x"), domain="custom", outputs="hidden")
+    branch = graph.subgraph("branch")
+    with pytest.raises(ArgumentError, match="value 'hidden': it belongs to a graph around 'branch'"):
+        branch.value_info(hidden, "float32", ("n",))
+    mine = branch.op("Any", hidden, domain="custom")
+    assert branch.value_info(mine, "float32", ("n",)) == mine
+
+
 def test_type_of_a_removed_output_can_be_declared_again() -> None:
     graph = zrt.Graph()
     x = graph.input("x", "float32", ("n",))

@@ -335,6 +335,8 @@ class Graph:
         self._change()
         [name] = self._usable([value], "value_info")
         subject = f"value {name!r}"
+        if name and name not in self._names:
+            raise ArgumentError(f"{subject}: it belongs to a graph around {self.name!r}: declare its type there")
         if not name or name in self._types:
             raise ArgumentError(f"{subject}: its type is already known")
         kind = types.as_type(type, shape, subject)
