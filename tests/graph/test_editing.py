@@ -163,6 +163,17 @@ def test_external_weights_that_change_during_an_edit(
         assert len(edit.finalize(engine=engine).run(FEEDS)) == 2
 
 
+def test_domains_of_onnx_runtime_in_a_subgraph(model: bytes) -> None:
+    edit = zrt.edit(model, QUIET)
+    logits, positive = edit.value("logits"), edit.input("positive", "bool", ())
+    then, other = edit.subgraph("then"), edit.subgraph("other")
+    then.output(then.op("Gelu", logits, domain="com.microsoft"), "float32", ("n", 3))
+    other.output(other.op("Neg", logits))
+    edit.output(edit.op("If", positive, then_branch=then, else_branch=other, outputs="y"), "float32", ("n", 3))
+    first, chosen = edit.finalize().run({**FEEDS, "positive": np.array(False)})
+    np.testing.assert_array_equal(chosen, -first)
+
+
 def test_error_of_onnx_runtime_closes_the_edit(model: bytes) -> None:
     edit = zrt.edit(model, QUIET)
     edit.output(edit.op("Nothing", edit.value("logits"), domain="com.microsoft"), "float32")

@@ -512,6 +512,9 @@ class Graph:
         return names
 
     def _opset(self, domain: str, subject: str) -> int:
+        if self._parent is not None:
+            # An edit, the graph around all others, knows more domains.
+            return self._parent._opset(domain, subject)
         opsets = self.opsets
         if domain not in opsets:
             raise ArgumentError(f"{subject}: domain {domain!r} has no opset: declare it with import_opset")
