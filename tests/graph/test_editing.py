@@ -183,6 +183,15 @@ def test_error_of_onnx_runtime_closes_the_edit(model: bytes) -> None:
     assert edit.to_onnx().graph.node[-1].op_type == "Nothing"
 
 
+def test_error_of_the_model_loaded_anew_leaves_the_edit_open(model: bytes) -> None:
+    edit = zrt.edit(model, QUIET)
+    edit.output(edit.op("Nothing", edit.value("logits"), domain="com.microsoft", outputs="y"), "float32")
+    with pytest.raises(Error, match="Nothing"):
+        edit.finalize(engine="onnx")
+    edit.remove_output("y")
+    edit.close()
+
+
 NEGATED_TWICE = models.parsed("(float[n] x) => (float[n] y) { z = Neg(x) y = Neg(z) }")
 X = np.array([1, -2], np.float32)
 

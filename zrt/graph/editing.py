@@ -107,8 +107,8 @@ class GraphEdit(Owner, Graph):
         """Makes the session of the edited model, with its new inputs and outputs, and ends the edit.
 
         Where ONNX Runtime's model editor supports all additions, they are applied to the model that is already loaded;
-        else the edited model is loaded anew. `engine` is as for `session`. The edit stays open after a mistake that zrt
-        detects, and is closed after an error of ONNX Runtime.
+        else the edited model is loaded anew. `engine` is as for `session`. After an error the edit stays open, unless
+        it is one of ONNX Runtime's in its editor.
         """
         handle: Any = self._open()
         return claimed(self._busy, "GraphEdit", self._finalize, handle, engine)
