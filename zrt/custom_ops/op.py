@@ -46,7 +46,8 @@ class CustomOp:
     possible the output shares the input's memory, else zrt copies it, or raises `UnsupportedError` on a device;
     `compute` only asks for the output. Not with a `function`."""
     serialize: ClassVar[bool] = False
-    """Whether `compute` runs in one thread at a time, across all kernels and sessions of its domain."""
+    """Whether `compute` runs in one thread at a time, across all kernels and sessions of its domain. It then must not
+    run a session with the operator in `parallel_for` or with ``execution_mode="PARALLEL"``: it would wait for ever."""
     function: ClassVar[CFunction | None] = None
     """A function in C that is called instead of `compute`."""
 
