@@ -87,7 +87,7 @@ def fingerprint(
     external_data_dir: str | os.PathLike[str] | None = None,
     trusted_folders: Sequence[str | os.PathLike[str]] = (),
 ) -> Fingerprint:
-    """The `Fingerprint` of a model: equal for models that compute the same from the same weights.
+    """The `Fingerprint` of a model: equal for models with the same graph and weights, however their files differ.
 
     It is that of the content, not of the files: their names, weights inside or outside of the model, producers,
     documentation, metadata, the names of nodes, and the types of intermediate values do not change it. Weights of the
