@@ -194,13 +194,23 @@ def test_pipe_in_place_of_a_file_raises(tmp_path):
         zrt.read_weights(tmp_path / "mlp.onnx")
 
 
-def test_what_the_caller_gives_is_kept():
+def test_what_the_caller_gives_is_kept(monkeypatch):
     """The caller's own weights take precedence over the model's, and the caller's container is used."""
+    containers = []
+    load = Session.__init__
+
+    def noted(session, model, options, *arguments, **keywords):
+        containers.append(options.prepacked_weights)
+        load(session, model, options, *arguments, **keywords)
+
     model = build.mlp(64, 1)
     weight = np.eye(64, dtype=np.float32)
     container = zrt.PrepackedWeights()
     options = SessionOptions(initializers={"layer0.w": weight}, prepacked_weights=container)
-    runtime = Runtime.replicate(model, 2, options, share_weights=True, shapes=[(1, 64)])
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "__init__", noted)
+        runtime = Runtime.replicate(model, 2, options, share_weights=True, shapes=[(1, 64)])
+    assert containers == [container, container]
     container.close()
     x = np.ones((1, 64), np.float32)
     expected = Session(model, SessionOptions(initializers={"layer0.w": weight})).run([x])[0]
