@@ -305,13 +305,16 @@ class TestFilesInMemory:
         model = build.mlp(64, 2)
         path = outside(tmp_path, model.SerializeToString())
         x = [np.ones((1, 64), np.float32)]
-        own = Session(path, options()).run(x)[0]
-        first = numpy_helper.to_array(model.graph.initializer[0])
+        first = model.graph.initializer[0]
+        changed = numpy_helper.to_array(first) + 1
         settings = options(
-            initializers={model.graph.initializer[0].name: first},
+            initializers={first.name: changed},
             external_initializer_files={"w.bin": (tmp_path / "w.bin").read_bytes()},
         )
-        np.testing.assert_array_equal(Session(path, settings).run(x)[0], own)
+        (tmp_path / "w.bin").unlink()
+        first.CopyFrom(numpy_helper.from_array(changed, first.name))
+        expected = Session(model, options()).run(x)[0]
+        np.testing.assert_array_equal(Session(path, settings).run(x)[0], expected)
 
     def test_missing_file_raises(self, tmp_path):
         model = onnx.load(outside(tmp_path, build.mlp(64, 2).SerializeToString()), load_external_data=False)
