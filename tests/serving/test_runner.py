@@ -55,6 +55,7 @@ class TestMemoryLimit:
         for _ in range(3):
             values = runs.run(jobs(*(rows(index) for index in range(8))))
             assert y(values) == [rows(2 * index).tolist() for index in range(8)]
+        assert counted.rows == [8, 4, 2, 2, 4, 2, 2] * 3
 
     def test_request_is_halved_where_rows_are_known_to_be_apart(self, limited: zrt.Session, counted: Counted) -> None:
         runs = runner(limited, counted)
