@@ -1,7 +1,8 @@
 """`SessionOptions` and `RunOptions` have the same effects on sessions and runs as those of the official package."""
 
+import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import onnx
 import pytest
 
 from tests.onnxruntime.models import FEEDS, TWOS, identity, model
-from tests.support import models
+from tests.support import models, plugin
 from tests.support.models import LOOP
 from tests.support.together import in_threads
+
+CPU = "CPUExecutionProvider"
 
 # The model is z = x + w, and the first of the weights w is 0.
 N = 64
 X = {"x": np.ones(N, np.float32)}
+NEGATED = "agraph (float[n] x) => (float[n] y) { y = Neg(x) }"
 FOLDED = "agraph (float[n] x) => (float[n] y) { a = Identity(x) b = Identity(a) y = Abs(b) }"
 
 
@@ -29,7 +33,7 @@ def outside(folder: Path) -> str:
 def load(ort, options) -> Callable[..., Any]:
     """A session on the CPU with the options; without `enable_fallback` an error comes out as it is."""
 
-    def load(model: Any = None, providers: Any = ("CPUExecutionProvider",)) -> Any:
+    def load(model: Any = None, providers: Any = (CPU,)) -> Any:
         model = models.weighted() if model is None else model
         providers = list(providers) if providers is not None else None
         return ort.InferenceSession(model, options, providers=providers, enable_fallback=0)
@@ -149,22 +153,38 @@ class TestWeights:
 
 
 class TestProviders:
-    def test_of_the_options_are_used(self, options, load) -> None:
-        options.add_provider("CPUExecutionProvider", {})
-        assert load(providers=None).get_providers() == ["CPUExecutionProvider"]
+    @pytest.fixture
+    def _registered(self, ort) -> Iterator[None]:
+        """The tests' own provider library, whose devices negate for the sessions that ask for them."""
+        ort.register_execution_provider_library("test_options_in_sessions", str(plugin.path()))
+        yield
+        gc.collect()
+        ort.unregister_execution_provider_library("test_options_in_sessions")
+
+    @pytest.mark.parametrize("names", [[CPU], pytest.param(["AzureExecutionProvider", CPU], marks=pytest.mark.azure)])
+    def test_of_the_options_are_used(self, options, load, names) -> None:
+        for name in names:
+            options.add_provider(name, {})
+        assert load(providers=None).get_providers() == names
 
     def test_of_the_call_take_precedence_with_a_warning(self, options, load) -> None:
-        options.add_provider("CPUExecutionProvider", {})
+        options.add_provider(CPU, {})
         with pytest.warns(UserWarning, match="providers"):
             assert total(load()) == 1
 
-    def test_of_devices_are_used(self, ort, options, load) -> None:
-        devices = [device for device in ort.get_ep_devices() if device.ep_name == "CPUExecutionProvider"]
-        options.add_provider_for_devices(devices, {})
-        assert load(providers=None).get_providers() == ["CPUExecutionProvider"]
+    @pytest.mark.usefixtures("_registered")
+    @pytest.mark.parametrize("names", [[CPU], [plugin.PROVIDER, CPU]])
+    def test_of_devices_are_used(self, ort, options, load, names) -> None:
+        for name in names:
+            device = next(device for device in ort.get_ep_devices() if device.ep_name == name)
+            options.add_provider_for_devices([device], {})
+        assert load(model(NEGATED), providers=None).get_providers() == names
 
+    @pytest.mark.usefixtures("_registered")
     def test_of_a_policy_are_used(self, ort, options, load) -> None:
+        assert load(model(NEGATED), providers=None).get_providers() == [CPU]
         options.set_provider_selection_policy(ort.OrtExecutionProviderDevicePolicy.PREFER_CPU)
+        assert load(model(NEGATED), providers=None).get_providers() == [plugin.PROVIDER, CPU]
         assert total(load(providers=None)) == 1
 
     def test_of_a_delegate_are_used(self, ort, options, load) -> None:
@@ -172,7 +192,7 @@ class TestProviders:
 
         def choose(*arguments: Any) -> list[Any]:
             calls.append(arguments)
-            return [device for device in arguments[0] if device.ep_name == "CPUExecutionProvider"]
+            return [device for device in arguments[0] if device.ep_name == CPU]
 
         options.set_provider_selection_policy_delegate(choose)
         assert total(load(providers=None)) == 1
