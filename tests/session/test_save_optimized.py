@@ -51,12 +51,23 @@ class TestForms:
         assert "Relu" in [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
 
     @pytest.mark.parametrize("by_policy", [True, False])
-    def test_takes_the_providers_of_a_session(self, tmp_path, expected, by_policy):
+    def test_takes_the_providers_of_a_session(self, tmp_path, monkeypatch, expected, by_policy):
         device = next(device for device in zrt.ep_devices() if device.provider == "CPUExecutionProvider")
-        save_optimized(
-            build.cnn(), tmp_path / "m.onnx", providers=zrt.DevicePolicy.PREFER_CPU if by_policy else [device]
-        )
-        np.testing.assert_array_equal(results(tmp_path / "m.onnx"), expected)
+        providers = zrt.DevicePolicy.PREFER_CPU if by_policy else [device]
+        asked = []
+
+        def noted(model, options=None, providers=None, **keywords):
+            asked.append(providers)
+            return Session(model, options, providers, **keywords)
+
+        # A second session converts the model to ONNX Runtime's own format.
+        for name, sessions in (("m.onnx", 1), ("m.ort", 2)):
+            with monkeypatch.context() as patch:
+                patch.setattr("zrt.session.save_optimized.Session", noted)
+                save_optimized(build.cnn(), tmp_path / name, providers=providers)
+            assert asked == [providers] * sessions
+            asked.clear()
+            np.testing.assert_array_equal(results(tmp_path / name), expected)
 
     def test_weights_of_an_ort_model_in_place(self, tmp_path):
         model = build.mlp(64, 2)
