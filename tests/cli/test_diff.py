@@ -115,10 +115,14 @@ def test_files_that_options_name_are_not_written(zrt, model, tmp_path):
     assert not list(tmp_path.glob("written*"))
 
 
-def test_inputs_are_those_of_the_user(zrt_json, model, tmp_path):
-    np.savez(tmp_path / "x.npz", x=np.zeros((2, 16), np.float32))
-    document = zrt_json("diff", model, "default", "default", "--input", tmp_path / "x.npz")
-    assert document["equal"]
+def test_inputs_are_those_of_the_user(zrt_json, saved, tmp_path):
+    same = saved(models.parse("(float[n] x) => (float[n] y) { y = Identity(x) }"))
+    square = saved(models.parse("(float[n] x) => (float[n] y) { y = Mul(x, x) }"), "square.onnx")
+    for x, largest in (([0, 1], 0), ([1, 10, 4], 90)):
+        np.savez(tmp_path / "x.npz", x=np.array(x, np.float32))
+        sides = ("diff", same, "default", f"model={square}")
+        document = zrt_json(*sides, "--input", tmp_path / "x.npz", status=int(largest > 0))
+        assert document["outputs"][0]["largest"] == largest
 
 
 def test_numbers_that_json_lacks_are_null(zrt_json, saved):
