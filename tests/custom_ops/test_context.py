@@ -220,8 +220,8 @@ def test_create_reads_the_kernel_info() -> None:
         "severity": LogSeverity.FATAL,
         "memory": "Cpu",
         "constant": ([1, 2, 3, 4], None),
-        "types": ["x: float32[4]", "w: float32[4]", "y: float32[...]"],
-    } or seen["types"][2].startswith("y: float32")
+        "types": ["x: float32[4]", "w: float32[4]", "y: float32[4]"],
+    }
     for ask in (lambda: info.constant_input(1), lambda: info.allocator(), lambda: info.logger):
         with pytest.raises(ClosedError, match="KernelInfo is valid only"):
             ask()
