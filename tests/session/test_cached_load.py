@@ -118,7 +118,8 @@ class TestHits:
     @pytest.mark.parametrize("change", ["version", "build_info"])
     def test_other_library_misses(self, load, model, monkeypatch, change):
         load(model)
-        other = type("Other", (), {"version": "1.27.0", "build_info": "built", change: "other"})
+        real = cache.library()
+        other = type("Other", (), {"version": real.version, "build_info": real.build_info, change: "other"})
         monkeypatch.setattr(cache, "library", other)
         assert load(model) == "miss"
 
@@ -372,27 +373,51 @@ class TestFolder:
     def test_path_of_too_many_folders(self, load, model, folder):
         assert "recursion" in load(model, options={"cache": folder.joinpath(*"a" * 1500)})
 
-    def test_oldest_entry_goes_first(self, load, tmp_path, folder, monkeypatch):
-        paths = []
-        for scale in (1, 2, 3):
-            path = tmp_path / f"{scale}.onnx"
+    @pytest.fixture
+    def three_models(self, tmp_path):
+        paths = [tmp_path / f"{scale}.onnx" for scale in (1, 2, 3)]
+        for scale, path in enumerate(paths, 1):
             path.write_bytes(chain(scale))
-            paths.append(path)
-        load(paths[0])
-        load(paths[1], 320)
-        [first] = [entry for entry in entries(folder) if load(paths[0]) == "hit"][:1] and entries(folder)[:1]
-        size = first.stat().st_size
-        for age, entry in enumerate(entries(folder)):
+        return paths
+
+    def test_oldest_entry_goes_first(self, load, three_models, folder, monkeypatch):
+        one, two, three = three_models
+        load(one)
+        load(two, 320)
+        # By name the oldest one is the last.
+        for age, entry in enumerate(reversed(entries(folder))):
             os.utime(entry, (age, age))
-        oldest = entries(folder)[0]
-        monkeypatch.setenv("ZRT_CACHE_SIZE", str(2 * size + 40_000))
-        load(paths[2], 480)
-        assert oldest not in entries(folder)
+        newer, oldest = entries(folder)
+        monkeypatch.setenv("ZRT_CACHE_SIZE", str(2 * newer.stat().st_size + 40_000))
+        load(three, 480)
         assert len(entries(folder)) == 2
-        monkeypatch.setenv("ZRT_CACHE_SIZE", "10")
-        session = zrt.Session(paths[2], zrt.SessionOptions(cache=folder, intra_op_num_threads=1))
-        load(paths[1], 320) if session.cache == "hit" else None
-        assert np.array_equal(session.run([X])[0], np.full((1, 160), 480, np.float32))
+        assert newer in entries(folder)
+        assert oldest not in entries(folder)
+
+    def test_load_from_an_entry_makes_it_the_newest(self, load, three_models, folder, settle, monkeypatch):
+        one, two, three = three_models
+        load(one)
+        [first] = entries(folder)
+        load(two, 320)
+        for entry in entries(folder):
+            os.utime(entry, (0, 0) if entry == first else (1, 1))
+        settle(*entries(folder))
+        assert load(one) == "hit"
+        monkeypatch.setenv("ZRT_CACHE_SIZE", str(2 * first.stat().st_size + 40_000))
+        load(three, 480)
+        assert len(entries(folder)) == 2
+        assert first in entries(folder)
+
+    def test_session_runs_on_without_its_entry(self, load, three_models, folder, monkeypatch):
+        one, two, _ = three_models
+        load(one)
+        session = zrt.Session(one, zrt.SessionOptions(cache=folder, intra_op_num_threads=1))
+        assert session.cache == "hit"
+        [entry] = entries(folder)
+        monkeypatch.setenv("ZRT_CACHE_SIZE", str(entry.stat().st_size + 40_000))
+        load(two, 320)
+        assert entry not in entries(folder)
+        assert np.array_equal(session.run([X])[0], np.full((1, 160), 160, np.float32))
 
     def test_full_disk(self, model, folder, python):
         code = f"""
