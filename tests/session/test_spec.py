@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -92,10 +93,26 @@ class TestData:
         assert recipe.external_data_dir == str(path.parent / "weights")
         assert recipe.options.custom_op_libraries == [str(path.parent / "here/ops.so")]
 
-    def test_all_arguments_reach_the_session(self, spec):
-        recipe = zrt.SessionSpec(spec.model, QUIET, ["cpu"], strict=True, allow=["Shape", "Cast", "Shape"])
+    def test_all_arguments_reach_the_session(self, spec, tmp_path, monkeypatch):
+        options = zrt.SessionOptions(intra_op_num_threads=2)
+        recipe = zrt.SessionSpec(
+            spec.model, options, ["cpu"], external_data_dir=tmp_path, strict=True, allow=["Shape", "Cast", "Shape"]
+        )
         assert (recipe.strict, recipe.allow) == (True, ("Cast", "Shape"))
         assert recipe.load().providers == ("CPUExecutionProvider",)
+        session = Mock()
+        monkeypatch.setattr("zrt.session.spec.Session", session)
+        assert recipe.load() is session.return_value
+        session.assert_called_once_with(
+            spec.model,
+            options,
+            [("CPUExecutionProvider", {})],
+            external_data_dir=str(tmp_path),
+            strict=True,
+            allow=("Cast", "Shape"),
+        )
+
+    def test_missing_folder_of_weights_is_refused_by_the_load(self, spec):
         with pytest.raises(ModelNotFoundError, match="external_data_dir"):
             zrt.SessionSpec(spec.model, QUIET, external_data_dir="/nowhere").load()
 
