@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import itertools
 import sys
 import threading
 import time
@@ -163,19 +164,27 @@ def test_gil_is_free_during_a_run(load, way, eventually):
     def count():
         while not ended.is_set():
             steps.append(time.perf_counter())
+            time.sleep(1e-5)
 
-    def steps_during_a_run():
+    def is_free():
         start = time.perf_counter()
         run()
         end = time.perf_counter()
-        return sum(start < step < end for step in steps)
+        times = [start, *(step for step in steps if start < step < end), end]
+        return max(later - earlier for earlier, later in itertools.pairwise(times)) < (end - start) / 2
 
+    interval = sys.getswitchinterval()
     thread = threading.Thread(target=count)
     thread.start()
-    # A busy machine may give the other thread no time during one run.
-    eventually(lambda: steps_during_a_run() > 10)
-    ended.set()
-    thread.join()
+    try:
+        # Python takes the GIL from no thread in that time: only one that releases it lets the other go on.
+        sys.setswitchinterval(60)
+        # A busy machine may give the other thread no time during one run.
+        eventually(is_free)
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        thread.join()
 
 
 def test_runs_are_recorded_whose_call_was_made_as_the_recorder_began(load, monkeypatch):
