@@ -223,40 +223,27 @@ def make_session(
         parents = [*parents, options.pools]
     listed = (options.threads > 1 or options.bound) and cpu_budget.current() is not None
     end = ffi.addressof(lib, "zrt_budget_release") if listed else load_api().ReleaseSession
-    if options.wish is not None:
-        session = _make_bounded(options, end, parents, function, *arguments, kept=kept)
-    else:
-        session = SessionHandle.make(end, parents, function, "OrtSession", *arguments, kept=kept)
+    session = None
     try:
+        if options.wish is None:
+            session = SessionHandle.make(end, parents, function, "OrtSession", *arguments, kept=kept)
+        else:
+            # Deferred, as in `_wish`.
+            from zrt.loading import session_arena
+
+            with session_arena.arena_for(options) as arena:
+                session = SessionHandle.make(end, [*parents, arena], function, "OrtSession", *arguments, kept=kept)
+            session_arena.check_load(arena, options.wish)
+            if options.wish.bounded:
+                session.arena = arena
         if listed and lib.zrt_budget_enter(session.pointer, max(options.threads, 1), options.bound):
             raise AllocationError("no memory for a session's places in the budget of CPUs")
         settle_threads(options, subject)
     except BaseException:
-        # The load itself succeeded: release the session now, even if the error's traceback keeps the handle.
-        release(session.reference)
-        raise
-    return session
-
-
-def _make_bounded(
-    options: PoolOptions, end: Any, parents: Sequence[Handle], function: Any, *arguments: Any, kept: tuple[object, ...]
-) -> SessionHandle:
-    """The ``OrtSession`` in an arena of its own; `end` releases it."""
-    # Deferred, as in `_wish`.
-    from zrt.loading import session_arena
-
-    session = None
-    try:
-        with session_arena.arena_for(options) as arena:
-            session = SessionHandle.make(end, [*parents, arena], function, "OrtSession", *arguments, kept=kept)
-        session_arena.check_load(arena, options.wish)
-    except BaseException:
         if session is not None:
-            # As in `make_session`.
+            # The load itself succeeded: release the session now, even if the error's traceback keeps the handle.
             release(session.reference)
         raise
-    if options.wish.bounded:
-        session.arena = arena
     return session
 
 
