@@ -37,23 +37,17 @@ def replacing(
     inputs = list(inputs)
     for each in (target, *(os.path.join(folder, each) for each in beside)):
         require_other(each, inputs, subject)
-    try:
+    with writing(target, subject):
         if os.path.isdir(absolute(target)):
             raise IsADirectoryError(0, "Is a directory")
         require_plain(target, subject)
-        _clear(folder)
+        remove_abandoned(folder, SCRATCH)
         scratch, lock = _scratch(folder)
-    except OSError as error:
-        raise FileError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     try:
         written = [os.path.join(scratch, each) for each in names]
-        try:
+        with writing(target, subject, *NO_ROOM):
             yield written
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            raise FileError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
-        try:
+        with writing(target, subject):
             files = sorted(os.listdir(scratch), key=lambda each: each == name)
             for each in files:
                 require_plain(os.path.join(folder, each), subject)
@@ -61,8 +55,6 @@ def replacing(
                 require_other(os.path.join(folder, each), inputs, subject)
                 take_permissions(os.path.join(scratch, each), os.path.join(folder, each))
             _move_all(scratch, folder, files)
-        except OSError as error:
-            raise FileError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         os.close(lock)
@@ -90,14 +82,17 @@ def reading(path: str | os.PathLike[str], *errors: type[Exception]) -> Iterator[
 
 
 @contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `FileError` with the name of the file in place of the system's errors."""
+def writing(path: str | os.PathLike[str], subject: str = "", *numbers: int) -> Iterator[None]:
+    """Raises `FileError` with the name of the file in place of the system's errors, or of those of these `numbers`."""
     try:
         yield
     except FileError:
         raise
     except OSError as error:
-        raise FileError(f"{os.fspath(path)!r} cannot be written: {error.strerror or error}") from error
+        if numbers and error.errno not in numbers:
+            raise
+        place = f"{subject}: " if subject else ""
+        raise FileError(f"{place}{os.fspath(path)!r} cannot be written: {error.strerror or error}") from error
 
 
 def lock_folder(folder: str | os.PathLike[str], *, required: bool = False) -> int:
@@ -134,13 +129,13 @@ def _scratch(folder: str) -> tuple[str, int]:
             return scratch, lock_folder(scratch)
 
 
-def _clear(folder: str) -> None:
-    """Removes the scratch folders that killed processes left: nobody holds their locks."""
-    left_over: list[str] = []
+def remove_abandoned(folder: str, names: re.Pattern[str]) -> None:
+    """Removes the scratch folders of such names in `folder` that killed processes left: nobody holds their locks."""
+    entries: list[str] = []
     # A folder that cannot be listed may still be one to write to.
     with suppress(OSError):
-        left_over = [os.path.join(folder, name) for name in os.listdir(folder) if SCRATCH.fullmatch(name)]
-    for left in left_over:
+        entries = os.listdir(folder)
+    for left in (os.path.join(folder, name) for name in entries if names.fullmatch(name)):
         with suppress(OSError):
             lock = lock_folder(left, required=True)
             try:

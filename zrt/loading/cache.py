@@ -68,6 +68,7 @@ FOREIGN_ENTRIES = (
 _ENTRY = re.compile(r"[0-9a-f]+-[0-9a-f]{64}\.zrt")
 # The end of the name of the folder in which an entry is made; its lock tells other processes so.
 FILLING = ".filling"
+_SCRATCH = re.compile(_ENTRY.pattern + re.escape(FILLING))
 # No files of the user's have such names: a folder of theirs may be named as the cache by mistake.
 _MEMOS = ".zrt-notes"
 _MEMO = re.compile(r"[0-9a-f]+-[0-9a-f]+\.note|\.new-\w+")
@@ -446,17 +447,9 @@ def trim(folder: str, limit: int, keep: str | None = None) -> list[str]:
     processes that ended before their entries were made. The entry `keep` is the last to go. Returns the paths.
     """
     # Deferred, as in `_outside`.
-    import shutil
+    from zrt._common.files import remove_abandoned
 
-    from zrt._common.files import lock_folder
-
-    for name in os.listdir(folder):
-        if name.endswith(FILLING) and _ENTRY.fullmatch(name.removesuffix(FILLING)):
-            with suppress(OSError):
-                left = os.path.join(folder, name)
-                lock = lock_folder(left, required=True)
-                shutil.rmtree(left, ignore_errors=True)
-                os.close(lock)
+    remove_abandoned(folder, _SCRATCH)
     files = list(list_entries(folder))
     with suppress(OSError):
         for each in () if _notes_are_linked(folder) else os.scandir(os.path.join(folder, _MEMOS)):

@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from zrt._common.arguments import choose, path_bytes, paths, shown
+from zrt._common.files import writing
 from zrt._common.onnx_fields import Model
 from zrt._native.library import library
-from zrt.errors import Error, FileError
+from zrt.errors import Error
 from zrt.loading.cache import processor
 from zrt.loading.fingerprint import fingerprint, of_source
 from zrt.loading.initializers import pairs
@@ -63,13 +64,10 @@ def written(
     return pairs(Model.METADATA_PROPS, {ORIGIN: json.dumps(origin)})
 
 
-def append(path: str, made: bytes, subject: str) -> None:
-    """Appends the entry of metadata (`made`) to a file that holds a model."""
-    try:
-        with open(path, "ab") as file:
-            file.write(made)
-    except OSError as error:
-        raise FileError(f"{subject} cannot be written: {error.strerror}") from error
+def append(path: str, made: bytes, target: str, subject: str) -> None:
+    """Appends the entry of metadata (`made`) to the file `path`, which holds a model and will replace `target`."""
+    with writing(target, subject), open(path, "ab") as file:
+        file.write(made)
 
 
 def why_stale(custom: str, path: str | None) -> str | None:

@@ -194,7 +194,7 @@ def _writing(
         with replacing(target, *beside, subject="output", inputs=kept) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
             yield
-            origin.append(written, work.origin, f"output: {target!r}")
+            origin.append(written, work.origin, target, "output")
     elif callable(output):
         work.into(output)
         yield

@@ -111,7 +111,7 @@ def save_optimized(
             made = origin.written(source, target, level, chosen, asked, external_data_dir)
         if moves:
             _require_weights(optimized)
-        origin.append(optimized, made, f"path: {target!r}")
+        origin.append(optimized, made, target, "path")
         of_the_model: dict[str, Any] = {
             "initializers": {},
             "optional_initializers": [],
