@@ -24,7 +24,7 @@ from zrt.errors import (
     OutOfRangeError,
     UnsupportedError,
 )
-from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, free, read_pairs
+from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, fetch_pairs, free
 from zrt.types import ElementType, LogSeverity, MemType
 from zrt.values import strings
 from zrt.values.type_info import ValueInfo, read_type
@@ -247,10 +247,7 @@ class KernelInfo(CallScoped):
     @property
     def config_entries(self) -> dict[str, str]:
         """The session's config entries."""
-        table = api()
-        function = table.KernelInfo_GetConfigEntries
-        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", self._opened())
-        return read_pairs(pairs.pointer)
+        return fetch_pairs(api().KernelInfo_GetConfigEntries, self._opened())
 
     def allocator(self, mem_type: MemType | str = MemType.DEFAULT) -> Allocator:
         """The provider's allocator for a kind of memory; it stays valid after the call."""

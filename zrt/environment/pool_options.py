@@ -8,7 +8,7 @@ from zrt._common.public import public_in
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
-from zrt.memory.allocators import read_pairs
+from zrt.memory.allocators import fetch_pairs
 
 if TYPE_CHECKING:
     from zrt.environment.thread_factory import Crew
@@ -61,7 +61,4 @@ class PoolOptions(Handle):
 
     def config_entries(self) -> dict[str, str]:
         """All entries."""
-        table = api()
-        function = table.GetSessionOptionsConfigEntries
-        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", self.pointer)
-        return read_pairs(pairs.pointer)
+        return fetch_pairs(api().GetSessionOptionsConfigEntries, self.pointer)

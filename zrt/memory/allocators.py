@@ -204,6 +204,12 @@ def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
     return handle
 
 
+def fetch_pairs(function: Any, *arguments: Any) -> dict[str, str]:
+    """Calls a function of the table that makes an ``OrtKeyValuePairs``, and reads that; it may make none."""
+    pairs = Handle.make(load_api().ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", *arguments)
+    return read_pairs(pairs.pointer) if pairs.pointer else {}
+
+
 def read_pairs(pointer: Any) -> dict[str, str]:
     """The content of a borrowed ``OrtKeyValuePairs``; paths may be no UTF-8."""
     keys, values, count = ffi.new("const char *const **"), ffi.new("const char *const **"), ffi.new("size_t *")
@@ -345,13 +351,10 @@ class Allocator(Owner):
     def stats(self) -> AllocatorStats:
         """The current counters; all 0 for an allocator that keeps none."""
         handle = self._open()
-        table = api()
         # ORT calls this function of a provider's allocator without a check that it exists.
         if handle.pointer.version < _STATS_SINCE or not handle.pointer.GetStats:
             return AllocatorStats()
-        function = table.AllocatorGetStats
-        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", handle.pointer)
-        return AllocatorStats._parse(read_pairs(pairs.pointer)) if pairs.pointer else AllocatorStats()
+        return AllocatorStats._parse(fetch_pairs(api().AllocatorGetStats, handle.pointer))
 
 
 @public
