@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from io import BufferedReader
 from typing import Any
@@ -79,24 +79,31 @@ class WeightFiles(ExitStack):
             by_location.setdefault(info.location or "", []).append(info)
         values: dict[str, Value] = {}
         for location, group in by_location.items():
-            name = group[0].name
-            try:
-                with self.open(location) as file:
-                    mapped: MappedFile | None = None
-                    for info in group:
-                        name = info.name
+            with naming(subject, group[0]):
+                file = self.open(location)
+            with file:
+                mapped: MappedFile | None = None
+                for info in group:
+                    with naming(subject, info):
                         require(info, os.fstat(file.fileno()).st_size)
                         if _can_be_lent(info):
                             mapped = mapped or MappedFile._of(file.fileno(), location)
-                            values[name] = mapped.tensor(info.element_type, info.shape, info.offset or 0)
+                            values[info.name] = mapped.tensor(info.element_type, info.shape, info.offset or 0)
                         else:
-                            values[name] = Value.from_buffer(read(info, file), f"initializer {name!r}")
-                    if mapped is not None:
-                        mapped._close_file()
-            except (Error, OSError) as error:
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-                raise ModelError(f"{subject}: initializer {name!r}: {reason}") from error
+                            values[info.name] = Value.from_buffer(read(info, file), f"initializer {info.name!r}")
+                if mapped is not None:
+                    mapped._close_file()
         return values
+
+
+@contextmanager
+def naming(subject: str, info: Initializer) -> Iterator[None]:
+    """Raises `ModelError` with the names of the model and of the weight in place of the errors about its content."""
+    try:
+        yield
+    except (Error, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ModelError(f"{subject}: initializer {info.name!r}: {reason}") from error
 
 
 def refusal(source: Source, folder: str | None, weight: str) -> str:

@@ -14,8 +14,7 @@ from zrt._common.onnx_fields import Model as ModelFields
 from zrt._common.onnx_fields import ValueInfo as ValueFields
 from zrt._common.protobuf_writer import VARINT
 from zrt._common.public import public
-from zrt.errors import ModelError
-from zrt.loading.external_weights import WeightFiles, require
+from zrt.loading.external_weights import WeightFiles, naming, require
 from zrt.loading.initializers import Field, Initializer, ModelFile, opened
 from zrt.loading.model_source import Model, Source
 
@@ -173,11 +172,7 @@ class _Reader:
             self.weights.update(read(place, min(place + _CHUNK, end)))
 
     def _feed_outside(self, info: Initializer) -> None:
-        try:
-            with self._outside.open(info.location or "") as file:
-                require(info, os.fstat(file.fileno()).st_size)
-                start = info.offset or 0
-                self._feed(lambda at, end: os.pread(file.fileno(), end - at, at), start, start + info.nbytes)
-        except (ModelError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ModelError(f"{self._file.subject}: initializer {info.name!r}: {reason}") from error
+        with naming(self._file.subject, info), self._outside.open(info.location or "") as file:
+            require(info, os.fstat(file.fileno()).st_size)
+            start = info.offset or 0
+            self._feed(lambda at, end: os.pread(file.fileno(), end - at, at), start, start + info.nbytes)

@@ -14,10 +14,9 @@ import numpy as np
 from zrt._common.arguments import path_bytes, paths
 from zrt._common.public import public
 from zrt._native.cdata import buffer_at
-from zrt.errors import Error, ModelError
 from zrt.loading import initializers
 from zrt.loading.caller_weights import bytes_of, mapping, names_by_path
-from zrt.loading.external_weights import WeightFiles, buffer_of, read, require
+from zrt.loading.external_weights import WeightFiles, buffer_of, naming, read, require
 from zrt.loading.initializers import SMALLEST_LENT
 from zrt.loading.model_source import Model, Source
 from zrt.memory.buffers import Buffer
@@ -52,12 +51,9 @@ def read_weights(
         for info in infos:
             if info.nbytes < SMALLEST_LENT or info.overridable or info.offset is None:
                 continue
-            subject = f"initializer {info.name!r}"
-            try:
-                weights[info.name] = Value.from_buffer(_read(info, file, files, outside), subject)
-            except (Error, OSError) as error:
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-                raise ModelError(f"{source.subject}: {subject}: {reason}") from error
+            with naming(source.subject, info):
+                buffer = _read(info, file, files, outside)
+                weights[info.name] = Value.from_buffer(buffer, f"initializer {info.name!r}")
         return weights
 
 
@@ -67,19 +63,18 @@ def _read(
     """One weight, read from the model or from its external file."""
     start = info.offset or 0
     if info.location is None:
-        buffer, memory = buffer_of(info)
-        memory[...] = np.frombuffer(file.read(start, start + info.nbytes), np.uint8)
-        return buffer
-    place = posixpath.normpath(info.location)
-    if place in files:
-        data = np.frombuffer(buffer_at(bytes_of(files[place], info.location)), np.uint8)
+        data = np.frombuffer(file.read(start, start + info.nbytes), np.uint8)
+    elif (place := posixpath.normpath(info.location)) in files:
+        whole = np.frombuffer(buffer_at(bytes_of(files[place], info.location)), np.uint8)
         # Before memory is taken for it.
-        require(info, len(data))
-        buffer, memory = buffer_of(info)
-        memory[...] = data[start : start + info.nbytes]
-        return buffer
-    with outside.open(info.location) as external:
-        return read(info, external)
+        require(info, len(whole))
+        data = whole[start : start + info.nbytes]
+    else:
+        with outside.open(info.location) as external:
+            return read(info, external)
+    buffer, memory = buffer_of(info)
+    memory[...] = data
+    return buffer
 
 
 def trim_heap() -> None:
