@@ -286,13 +286,17 @@ def require_current(session: Handle, source: Source, strict: bool) -> None:
 
 
 def require_other_file(source: Source, settings: PoolOptions, options: SessionOptions) -> None:
-    """Raises `ArgumentError` if ONNX Runtime would write the optimized model over the model."""
+    """Raises `ArgumentError` if a load would write the optimized model, or its weights, over a file that it reads."""
     if options.optimized_model_filepath is not None:
         # Deferred, as in `load_model`.
-        from zrt.loading.model_contents import require_other_optimized
+        from zrt._common.files import require_other
+        from zrt.loading.model_contents import model_files, optimized_files
 
-        target = path_bytes(options.optimized_model_filepath, "optimized_model_filepath")
-        require_other_optimized(source, settings.config_entries(), target, options._libraries())
+        subject = "optimized_model_filepath"
+        entries, path = settings.config_entries(), os.fsdecode(path_bytes(options.optimized_model_filepath, subject))
+        read = [*model_files(source, entries), *options._libraries()]
+        for target in optimized_files(path, entries):
+            require_other(target, read, subject)
 
 
 def _is_filled(container: Any) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from zrt._common.config_keys import SessionConfigKey
-from zrt._common.files import require_other
 from zrt._common.onnx_fields import Attribute, Function, Graph, Model, Node, SparseTensorFields
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
@@ -76,15 +75,6 @@ def model_files(source: model_source.Source, entries: Mapping[str, Any]) -> list
     except (ModelError, UnsupportedError):
         return own
     return own + [os.path.join(folder or beside, name) for name in outside]
-
-
-def require_other_optimized(
-    source: model_source.Source, entries: Mapping[str, str], path: bytes, libraries: Sequence[bytes]
-) -> None:
-    """Raises `ArgumentError` if a load would write the optimized model, or its weights, over a file that it reads."""
-    files = [*model_files(source, entries), *map(os.fsdecode, libraries)]
-    for target in optimized_files(os.fsdecode(path), entries):
-        require_other(target, files, "optimized_model_filepath")
 
 
 def optimized_files(path: str, entries: Mapping[str, str]) -> list[str]:

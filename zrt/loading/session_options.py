@@ -244,7 +244,8 @@ class SessionOptions(OptionData):
             require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
         calls = self._calls()
         calls += [("custom_ops", "AddCustomOpDomain", (domain.pointer,)) for domain in domains]
-        calls += [("custom_op_libraries", "RegisterCustomOpsLibrary_V2", (file,)) for file in self._libraries()]
+        libraries = map(os.fsencode, self._libraries())
+        calls += [("custom_op_libraries", "RegisterCustomOpsLibrary_V2", (file,)) for file in libraries]
         apply(handle, calls, "SessionOptions")
         handle.bound = bool(domains or self.custom_op_libraries)
         handle.threads = self.intra_op_num_threads or cpu_budget.pool_threads()
@@ -323,12 +324,12 @@ class SessionOptions(OptionData):
                 raise ArgumentError(f"custom_ops: domain {name!r} comes twice: put all of its operators into one")
         return [domain._open() for domain in domains]
 
-    def _libraries(self) -> list[bytes]:
+    def _libraries(self) -> list[str]:
         """The paths of the operators' libraries; raises where one cannot be loaded."""
-        libraries = paths(self.custom_op_libraries, "custom_op_libraries")
+        libraries = [os.fsdecode(file) for file in paths(self.custom_op_libraries, "custom_op_libraries")]
         for file in libraries:
             problem = library_files.problem_of_name(file)
             if problem:
-                raise ArgumentError(f"custom_op_libraries: {os.fsdecode(file)!r}: {problem}")
+                raise ArgumentError(f"custom_op_libraries: {file!r}: {problem}")
         # The system's loader does not look for a bare name in the current folder.
-        return [file if library_files.is_found_by_loader(file) else os.path.join(b".", file) for file in libraries]
+        return [file if library_files.is_found_by_loader(file) else os.path.join(os.curdir, file) for file in libraries]

@@ -163,7 +163,7 @@ class ModelCompiler(NotPickled):
             return
         with Source(self._model) as source:
             options = self._options._to_zrt()
-            inputs = [*model_files(source, options.config_entries), *map(os.fsdecode, options._libraries())]
+            inputs = [*model_files(source, options.config_entries), *options._libraries()]
         path = os.path.join(folder, self._weights_path)
         with replacing(path, inputs=inputs) as (temporary,), open(temporary, "wb") as file:
 

@@ -134,7 +134,7 @@ def compile(
         target = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
         made_with = SessionOptions() if options is None else options
         work.origin = origin.written(source, target, level, made_with, chosen.asked(), external_data_dir)
-        libraries = [os.fsdecode(file) for file in made_with._libraries()]
+        libraries = made_with._libraries()
         writing = _writing(output, beside, error_if_output_file_exists, work, source, settings, libraries)
         with writing, chosen.loading(settings):
             load_model(source, settings, options, work.run)

@@ -101,8 +101,7 @@ def save_optimized(
             _require_beside(place, [own, target] if in_its_place else [target], folder if in_its_place else "")
         target, kept = place, []
     beside = [] if weights_file is None else [weights_file]
-    libraries = [os.fsdecode(file) for file in chosen._libraries()]
-    with replacing(target, *beside, inputs=[*kept, *libraries]) as (written, *_):
+    with replacing(target, *beside, inputs=[*kept, *chosen._libraries()]) as (written, *_):
         optimized = f"{written}.onnx" if in_ort_format else written
         writing = replace(chosen, optimized_model_filepath=optimized, config_entries=settings)
         Session(model, writing, providers, external_data_dir=external_data_dir).close()
