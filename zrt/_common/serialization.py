@@ -144,6 +144,8 @@ def require_keys(data: Any, known: Mapping[str, Any], subject: str) -> None:
 
 # The types of values that can be data.
 _PLAIN = (bool, int, float, str, os.PathLike, Enum, Mapping, list, tuple, type(None))
+# The types of the values that are taken for a kind, where they are not the kind itself.
+_VALUES: dict[Any, Any] = {Literal: str, float: (int, float), **dict.fromkeys((Sequence, list, tuple), (list, tuple))}
 
 
 def _kinds(kind: Any) -> tuple[Any, ...]:
@@ -203,17 +205,9 @@ def _is_data(kind: Any) -> bool:
 def _fits(value: Any, kind: Any) -> bool:
     """Whether the value is of that kind; the items of a list or a mapping are not checked."""
     origin = _plain_type(kind)
-    if not _is_data(kind):
+    if not _is_data(kind) or (isinstance(value, bool) and origin is not bool):
         return False
-    if origin is Literal:
-        return isinstance(value, str)
-    if origin is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if issubclass(origin, Sequence) and origin is not str:
-        return isinstance(value, (list, tuple))
-    if issubclass(origin, Mapping):
-        return isinstance(value, Mapping)
-    return isinstance(value, origin) and (origin is bool or not isinstance(value, bool))
+    return isinstance(value, _VALUES.get(origin, origin))
 
 
 def _taken(value: Any, kind: Any, subject: str) -> Any:
