@@ -15,7 +15,7 @@ from dataclasses import field, fields
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_bytes, text, wrong_type
+from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_bytes, require_type, text, wrong_type
 from zrt._common.public import public_in
 from zrt._native import status
 from zrt._native.handle import Handle
@@ -161,8 +161,7 @@ def choice(meaning: str, *values: str, **where: Any) -> Any:
     names = {value.lower(): value for value in values}
 
     def check(value: Any, subject: str) -> str:
-        if not isinstance(value, str):
-            raise wrong_type(subject, f"one of {', '.join(values)}", value)
+        require_type(value, str, subject, f"one of {', '.join(values)}")
         if value.lower() not in names:
             raise ArgumentError(f"{subject}: {value!r} is none of {', '.join(values)}")
         return names[value.lower()]
@@ -215,8 +214,7 @@ def sizes(function: str) -> Any:
     """A dict of sizes by name, with a call for each."""
 
     def check(value: Any, subject: str) -> list[tuple[bytes, int]]:
-        if not isinstance(value, Mapping):
-            raise wrong_type(subject, "a dict of sizes", value)
+        require_type(value, Mapping, subject, "a dict of sizes")
         return [(text(key, subject), integer(dim, f"{subject}[{key!r}]", 0, INT64_MAX)) for key, dim in value.items()]
 
     return option("dict of int", Mapping[str, int], check, default={}, function=function, arguments=list)

@@ -19,7 +19,7 @@ from functools import cache
 from io import BufferedReader
 from typing import IO, Any, NamedTuple
 
-from zrt._common.arguments import absolute, path_bytes, shown, wrong_type
+from zrt._common.arguments import absolute, path_bytes, require_type, shown
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.cdata import buffer_at
 from zrt._native.library import library
@@ -117,8 +117,7 @@ def folder_of(wanted: Any) -> str | None:
         return None
     if wanted is True:
         return default_folder()
-    if not isinstance(wanted, (str, os.PathLike)):
-        raise wrong_type("cache", "True, False or a folder", wanted)
+    require_type(wanted, (str, os.PathLike), "cache", "True, False or a folder")
     folder = cache_folder(os.fsdecode(path_bytes(wanted, "cache")))
     try:
         return absolute(folder)

@@ -178,8 +178,7 @@ def save_lora_adapter(
 def _parameter(name: Any, array: Any) -> tuple[bytes, tuple[int, ...], ElementType, bytes]:
     subject = f"parameter {name!r}"
     word = text(name, "parameters")
-    if not isinstance(array, np.ndarray):
-        raise wrong_type(subject, "a numpy array", array)
+    require_type(array, np.ndarray, subject, "a numpy array")
     array = arrays.plain(array, subject)
     kind = arrays.element_type_of(array, subject)
     if not kind.bits or kind.packed or kind.refused or kind > ElementType.FLOAT8E5M2FNUZ:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from zrt._common.arguments import path_bytes, require_type, text, wrong_type
+from zrt._common.arguments import path_bytes, require_type, text
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, checked, require_keys
 from zrt._native import status
@@ -43,8 +43,7 @@ class Options(OptionData):
         if RunOptions.opened(self.run) is not None and self.run is not None:
             document["run"] = self.run.to_dict()
         if self.providers is not None:
-            if not isinstance(self.providers, (list, tuple)):
-                raise wrong_type("providers", "a list", self.providers)
+            require_type(self.providers, (list, tuple), "providers", "a list")
             document["providers"] = [_entry(one, index) for index, one in enumerate(self.providers)]
         return document
 

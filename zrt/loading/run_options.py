@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import entries, path_bytes, require_folder, wrong_type
+from zrt._common.arguments import entries, path_bytes, require_folder, require_type, wrong_type
 from zrt._common.config_keys import RunConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
@@ -100,8 +100,7 @@ class RunOptions(OptionData, Owner):
         from zrt.loading.lora import LoraAdapter
 
         for index, adapter in enumerate(self.adapters):
-            if not isinstance(adapter, LoraAdapter):
-                raise wrong_type(f"adapters[{index}]", "a LoraAdapter", adapter)
+            require_type(adapter, LoraAdapter, f"adapters[{index}]", "a LoraAdapter")
         return [adapter._open() for adapter in self.adapters]
 
     def _open_stream(self) -> list[Handle]:
@@ -111,8 +110,7 @@ class RunOptions(OptionData, Owner):
         # Deferred: the modules about devices take 10 ms of a first session.
         from zrt.environment.streams import SyncStream
 
-        if not isinstance(self.sync_stream, SyncStream):
-            raise wrong_type("sync_stream", "a SyncStream", self.sync_stream)
+        require_type(self.sync_stream, SyncStream, "sync_stream", "a SyncStream")
         return [self.sync_stream._open()]
 
     def _make(self, parents: Sequence[Handle], calls: Sequence[Call]) -> None:
