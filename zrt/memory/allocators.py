@@ -277,19 +277,6 @@ class AllocatorStats:
         return replace(self, **{name: getattr(self, name) - getattr(before, name) for name in names})
 
 
-def _of_session(session: Handle, memory: MemoryInfo) -> Handle:
-    """A session's ``OrtAllocator`` for a kind of memory."""
-    table = api()
-    info = memory.handle()
-    arguments = ("OrtAllocator", session.pointer, info.pointer)
-    try:
-        return Handle.make(table.ReleaseAllocator, [session], table.CreateAllocator, *arguments)
-    except TypeError as error:
-        raise DTypeError(f"session: expected a Session: {error}") from error
-    except OrtError as error:
-        raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
-
-
 @public
 class Allocator(Owner):
     """A session's allocator for a kind of memory, or (`Allocator.default()`) the process's default CPU allocator.
@@ -304,23 +291,31 @@ class Allocator(Owner):
     def __init__(self, session: Owner, memory: MemoryInfo = CPU) -> None:
         require_type(memory, MemoryInfo, "memory", "a MemoryInfo")
         require_type(session, Owner, "session", "a Session")
-        self._take(_of_session(session._open(), memory))
+        made = self._of(session._open(), memory)
+        self._handle, self.memory = made._handle, made.memory
 
     @classmethod
-    def _of(cls, owner: Handle, memory: MemoryInfo = CPU) -> Allocator:
+    def _of(cls, session: Handle, memory: MemoryInfo = CPU) -> Allocator:
         """The allocator of a session, given by its handle."""
-        return cls._adopt(_of_session(owner, memory))
+        table = api()
+        info = memory.handle()
+        arguments = ("OrtAllocator", session.pointer, info.pointer)
+        try:
+            handle = Handle.make(table.ReleaseAllocator, [session], table.CreateAllocator, *arguments)
+        except TypeError as error:
+            raise DTypeError(f"session: expected a Session: {error}") from error
+        except OrtError as error:
+            raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
+        return cls._adopt(handle)
 
     @classmethod
     def _adopt(cls, handle: Handle) -> Allocator:
         """The allocator that a handle owns."""
         allocator = cls.__new__(cls)
-        allocator._take(handle)
+        allocator._handle = handle
+        info = status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", handle.pointer)
+        allocator.memory = MemoryInfo._read(info)
         return allocator
-
-    def _take(self, handle: Handle) -> None:
-        self._handle = handle
-        self.memory = MemoryInfo._read(status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", handle.pointer))
 
     @classmethod
     def default(cls) -> Allocator:
