@@ -251,7 +251,12 @@ def content_of(folder: str, source: Source, external_data_dir: str | None, trust
         digest = hashlib.sha256(buffer_at(source.data)).hexdigest()
         outside = _outside(source)
     else:
-        digest, outside = _known_model(folder, os.fsdecode(source.path), source)
+        path = os.fsdecode(source.path)
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            # The open of a pipe would wait for its writer.
+            raise NotCached(f"{path!r} is no plain file")
+        with open(path, "rb") as model:
+            digest, outside = _known(folder, path, model, source)
     content = [digest]
     if outside:
         # Deferred: only models with weights outside need it.
@@ -276,15 +281,6 @@ def _outside(source: Source) -> list[str]:
     # A search in memory is fast; that in a large file is not, and its answer is noted.
     searched = source.path is None and not _names_files(source)
     return [] if searched else sorted(contents_of(source).outside)
-
-
-def _known_model(folder: str, path: str, source: Source) -> tuple[str, Any]:
-    """The digest of a model's file, and the names of its outside weights."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        # The open of a pipe would wait for its writer.
-        raise NotCached(f"{path!r} is no plain file")
-    with open(path, "rb") as file:
-        return _known(folder, path, file, source)
 
 
 def _known(folder: str, path: str, file: BufferedReader, source: Source | None = None) -> tuple[str, Any]:
