@@ -245,8 +245,3 @@ def _machine() -> list[Any]:
     places = new_array("const OrtHardwareDevice *", count)
     status.check(table.GetHardwareDevices(environment, places, count))
     return list(places)
-
-
-def device_at(pointer: Any) -> EpDevice | None:
-    """The device at a pointer of ONNX Runtime's, None for NULL. Call it under `provider_libraries.lock`."""
-    return EpDevice._read(pointer) if pointer else None

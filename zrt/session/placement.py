@@ -13,7 +13,7 @@ from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
-from zrt.environment.devices import EpDevice, device_at
+from zrt.environment.devices import EpDevice
 from zrt.errors import FailError, UnsupportedError
 from zrt.memory.allocators import MemoryInfo, session_memories
 from zrt.providers import node_assignment
@@ -156,4 +156,4 @@ def _devices(function: Any, session: Handle, count: int) -> list[EpDevice | None
         except (FailError, UnsupportedError):
             # The call fails for all outputs if one is an input or a weight, which no node makes.
             return [None] * count
-        return [device_at(place) for place in places]
+        return [EpDevice._read(place) if place else None for place in places]
