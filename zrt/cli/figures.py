@@ -10,9 +10,8 @@ from typing import Any, Final
 from matplotlib import rc_context, rcParams
 from matplotlib.figure import Figure
 
-from zrt._common.files import replacing
-from zrt.cli.common import CommandError, harmless
-from zrt.errors import FileError
+from zrt._common.files import replacing, writing
+from zrt.cli.common import harmless
 
 TITLE_WIDTH: Final = 115
 
@@ -42,15 +41,11 @@ def save(make: Callable[[], Figure], pictures: Sequence[Path]) -> None:
     The paths lie in one folder, and their suffixes say the format. `make` reads the colours from ``rcParams``.
     """
     target, *beside = pictures
-    try:
-        with replacing(str(target), *(path.name for path in beside), subject="--plot") as written:
-            for path, theme in zip(written, THEMES, strict=False):
-                with rc_context(theme):
-                    make().savefig(path)
-    except FileError:
-        raise
-    except OSError as error:
-        raise CommandError(f"--plot: {str(target)!r} cannot be written: {error.strerror or error}") from error
+    places = replacing(str(target), *(path.name for path in beside), subject="--plot")
+    with places as written, writing(target, "--plot"):
+        for path, theme in zip(written, THEMES, strict=False):
+            with rc_context(theme):
+                make().savefig(path)
 
 
 def title(figure: Figure, what: str, more: str = "") -> None:
