@@ -145,7 +145,7 @@ def _unreadable(
     for weight in left(weights, given, files_given):
         by_location.setdefault(weight.location or "", []).append(weight)
     missing: list[Initializer] = []
-    with WeightFiles(source, folder, [os.fsencode(each) for each in settings.trusted_folders]) as files:
+    with WeightFiles(source, folder, settings.trusted_folders) as files:
         for location, group in by_location.items():
             try:
                 files.values(group, source.subject)

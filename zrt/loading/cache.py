@@ -263,7 +263,7 @@ def content_of(folder: str, source: Source, external_data_dir: str | None, trust
         from zrt.loading.external_weights import WeightFiles
 
         beside = external_data_dir or os.path.dirname(os.fsdecode(source.path or b""))
-        with WeightFiles(source, external_data_dir, list(map(os.fsencode, trusted))) as files:
+        with WeightFiles(source, external_data_dir, trusted) as files:
             for name in outside:
                 try:
                     file = files.open(name)

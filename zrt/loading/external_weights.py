@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from io import BufferedReader
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import absolute, path_bytes
+from zrt._common.arguments import absolute, path_bytes, paths
 from zrt._common.open_within import Identity, PathRefused, identity, open_folder, open_within
 from zrt.errors import ArgumentError, Error, ModelError
 from zrt.loading.initializers import SMALLEST_LENT, Initializer, opened
@@ -21,6 +21,8 @@ from zrt.loading.session_options import SessionOptions
 from zrt.memory.buffers import Buffer
 from zrt.types import GraphOptimizationLevel, nbytes
 from zrt.values.value import Value
+
+Path: TypeAlias = "str | bytes | os.PathLike[str]"
 
 
 class WeightFiles(ExitStack):
@@ -32,21 +34,22 @@ class WeightFiles(ExitStack):
     Raises `ArgumentError` for a trusted folder that is none.
     """
 
-    def __init__(self, source: Source, folder: bytes | str | None, trusted: Sequence[bytes]) -> None:
+    def __init__(self, source: Source, folder: Path | None = None, trusted: Sequence[Path] = ()) -> None:
         super().__init__()
+        more = paths(trusted, "trusted_folders")
         own = source.path if folder is None else None
-        start = os.path.dirname(own or b"") if folder is None else os.fsencode(folder)
+        start = os.path.dirname(own or b"") if folder is None else path_bytes(folder, "external_data_dir")
         try:
             self._base = os.fsencode(absolute(os.fsdecode(start)))
         except OSError as error:
             raise ModelError(f"{source.subject}: the current folder: {error.strerror}") from None
         self._trusted: set[Identity] = set()
-        self._others = " and the trusted folders" if trusted else ""
+        self._others = " and the trusted folders" if more else ""
         for path in [self._base] + ([os.path.dirname(os.path.realpath(own))] if own else []):
             # Without the folder no path leads to a file.
             with suppress(OSError):
                 self._trust(path)
-        for path in trusted:
+        for path in more:
             try:
                 self._trust(path)
             except OSError as error:
@@ -110,7 +113,7 @@ def refusal(source: Source, folder: str | None, weight: str) -> str:
     """The model, and where the file of a weight leads that ONNX Runtime refuses to open."""
     subject = f"{source.subject}: initializer {weight!r}"
     try:
-        with opened(source) as model, WeightFiles(source, folder, ()) as files:
+        with opened(source) as model, WeightFiles(source, folder) as files:
             for info, _ in model.tensors():
                 if info.name == weight and info.location is not None:
                     with files.open(info.location):

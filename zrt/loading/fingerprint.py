@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from zrt._common.arguments import path_bytes, paths
 from zrt._common.onnx_fields import Attribute, Function, Graph, Node, SparseTensorFields, Tensor
 from zrt._common.onnx_fields import Model as ModelFields
 from zrt._common.onnx_fields import ValueInfo as ValueFields
 from zrt._common.protobuf_writer import VARINT
 from zrt._common.public import public
-from zrt.loading.external_weights import WeightFiles, naming, require
+from zrt.loading.external_weights import Path, WeightFiles, naming, require
 from zrt.loading.initializers import Field, Initializer, ModelFile, opened
 from zrt.loading.model_source import Model, Source
 
@@ -96,12 +95,11 @@ def fingerprint(
     Raises `ModelError` for a model or a file of weights that cannot be read, and `UnsupportedError` for a model in ONNX
     Runtime's own format.
     """
-    folder = None if external_data_dir is None else path_bytes(external_data_dir, "external_data_dir")
     with Source(model) as source:
-        return of_source(source, folder, paths(trusted_folders, "trusted_folders"))
+        return of_source(source, external_data_dir, trusted_folders)
 
 
-def of_source(source: Source, folder: bytes | None, trusted: Sequence[bytes]) -> Fingerprint:
+def of_source(source: Source, folder: Path | None, trusted: Sequence[Path]) -> Fingerprint:
     """The fingerprint of a model whose outside weights are in `folder`, by default its own, or in `trusted` ones."""
     with opened(source) as file, WeightFiles(source, folder, trusted) as outside:
         reader = _Reader(file, outside)

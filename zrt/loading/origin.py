@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from zrt._common.arguments import choose, path_bytes, paths, shown
+from zrt._common.arguments import choose, shown
 from zrt._common.files import writing
 from zrt._common.onnx_fields import Model
 from zrt._native.library import library
@@ -41,8 +41,7 @@ def written(
     chosen = choose(GraphOptimizationLevel, level, "graph_optimization_level")
     origin: dict[str, Any] = {}
     try:
-        place = None if folder is None else path_bytes(folder, "external_data_dir")
-        found = of_source(source, place, paths(options.trusted_folders, "trusted_folders"))
+        found = of_source(source, folder, options.trusted_folders)
         origin |= {"graph": found.graph, "weights": found.weights}
     except Error as error:
         # ONNX Runtime's own format has no fingerprint, and the caller may have given the weights in memory.

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import path_bytes, paths
 from zrt._common.public import public
 from zrt._native.cdata import buffer_at
 from zrt.loading import initializers
@@ -42,9 +41,11 @@ def read_weights(
     """
     subject = "external_initializer_files"
     contents = mapping({} if external_initializer_files is None else external_initializer_files, subject, "bytes")
-    folder = None if external_data_dir is None else path_bytes(external_data_dir, "external_data_dir")
-    trusted = paths(trusted_folders, "trusted_folders")
-    with Source(model) as source, initializers.opened(source) as file, WeightFiles(source, folder, trusted) as outside:
+    with (
+        Source(model) as source,
+        initializers.opened(source) as file,
+        WeightFiles(source, external_data_dir, trusted_folders) as outside,
+    ):
         infos = [info for info, _ in file.tensors()]
         files = {path: contents[name] for path, name in names_by_path(contents, infos).items()}
         weights: dict[str, Value] = {}

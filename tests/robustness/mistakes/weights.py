@@ -229,6 +229,8 @@ TAKES = [
     ("Session.__init__", "trusted_folders", TRUSTED, lambda w, bad: with_options(w, trusted_folders=bad)),
     ("read_weights", "trusted_folders", TRUSTED,
      lambda w, bad: zrt.read_weights(w.outside(16384), trusted_folders=bad)),
+    ("check", "trusted_folders", TRUSTED,
+     lambda w, bad: zrt.check(w.outside(16384), zrt.SessionOptions(trusted_folders=bad))),
     ("Session.__init__", "container", CONTAINER, lambda w, bad: with_options(w, prepacked_weights=bad)),
     ("MappedFile.__init__", "path", FILE, lambda w, bad: zrt.MappedFile(bad)),
     ("MappedFile.array", "place", PLACE, lambda w, bad: mapped(w).array(*bad)),
