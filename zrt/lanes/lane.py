@@ -14,7 +14,6 @@ from zrt._common.arguments import boolean, integer, require_type, wrong_type
 from zrt._common.public import public, public_in
 from zrt._native import lib, ort_messages, status
 from zrt._native.builtin import set_builtin
-from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt._native.session_handle import SessionHandle
@@ -28,7 +27,7 @@ from zrt.lanes.slots import Slots
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
 from zrt.memory.arrays import address_of
-from zrt.session.bound_run import BoundOutputs, Form, busy_flag, lane_block, run_limited
+from zrt.session.bound_run import BoundOutputs, Form, lane_block, run_limited
 from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind
 from zrt.values.type_info import ValueInfo
@@ -66,20 +65,15 @@ class Reader:
         self._outputs = outputs
         keepers = [handle for port in (*inputs, *outputs) for handle in port.handles()]
         places = [(port.info, port.where.memory) for port in outputs]
-        self._values = BoundOutputs(bindings[0], places, keepers, {port.info.name for port in inputs}, unread)
+        self._values = BoundOutputs(bindings[0], places, keepers, {port.info.name for port in inputs}, "Lane", unread)
 
     def values(self) -> list[Value | None]:
         """The values that are bound as outputs now; None for an output that no run has made yet."""
-        return claimed(busy_flag(self._block), "Lane", self._latest)
-
-    def _latest(self) -> list[Value | None]:
-        latest = self._block.pointer.binding
-        binding = next(binding for binding in self._bindings if binding.pointer == latest)
-        return self._values.read(binding, Form.VALUES)
+        return self._values.read_at(self._block, 0, Form.VALUES)
 
     def read(self, index: int) -> View | None:
         """The output that ORT allocated in the last run; None for an optional that is absent."""
-        output = self._values.view(index, self._block)
+        output = self._values.read_at(self._block, 0, Form.VIEWS, index)[index]
         if output is None:
             info = self._outputs[index].info
             if info.kind is ValueKind.OPTIONAL:

@@ -88,10 +88,13 @@ class BoundOutputs:
 
     `outputs` has for each its description and what is bound: a value, or the memory on which ORT allocates it; `reads`
     counts the latter. The results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the
-    memory of an input.
+    memory of an input. `owner` names the kind of object in errors.
     """
 
-    __slots__ = ("_binding", "_forms", "_inputs", "_keepers", "_outputs", "_own", "_places", "_unread", "reads")
+    __slots__ = (
+        *("_binding", "_forms", "_inputs", "_keepers", "_outputs", "_own", "_owner", "_places", "_unread"),
+        "reads",
+    )
 
     def __init__(
         self,
@@ -99,6 +102,7 @@ class BoundOutputs:
         outputs: Sequence[tuple[ValueInfo, Handle | MemoryInfo | None]],
         keepers: Sequence[Handle],
         inputs: Collection[str],
+        owner: str,
         unread: int = 0,
     ) -> None:
         """`unread` outputs are bound after `outputs`, of which those without a place are not read either.
@@ -113,6 +117,7 @@ class BoundOutputs:
         self._own = [info.name not in inputs for info, _ in outputs]
         self._outputs = outputs
         self._inputs = frozenset(inputs)
+        self._owner = owner
         self._unread = unread
         self._forms: list[Handle | None] = [None for _ in Form]
 
@@ -133,15 +138,6 @@ class BoundOutputs:
         self._forms[form] = allocated
         return allocated
 
-    def view(self, index: int, block: Handle) -> Any:
-        """The view of one output. It claims the ``zrt_lane`` of `block` itself, where another thread may hold it."""
-        results: list[Any] = [None] * len(self._places)
-        allocated = self._allocated(Form.VIEWS)
-        code = lib.zrt_lane_read(block.reference, 0, allocated.pointer, index, id(results))
-        if code and code != status.VALUES:
-            raise status.to_error(code, "Lane")
-        return self._object(index, results[index])
-
     def read(self, binding: Any, form: Form) -> list[Any]:
         """The bound values in one of the forms; no run can use the binding meanwhile."""
         results: list[Any] = [None] * len(self._places)
@@ -150,11 +146,14 @@ class BoundOutputs:
             self._settle(lib.zrt_bound_read(binding.pointer, allocated.pointer, lib.ZRT_EVERY, id(results)), results)
         return results
 
-    def read_at(self, block: Handle, version: int, form: Form) -> list[Any]:
-        """`read` of a ``zrt_lane``, which it claims itself; nothing where that has another version by now."""
+    def read_at(self, block: Handle, version: int, form: Form, only: int = lib.ZRT_EVERY) -> list[Any]:
+        """`read` of a ``zrt_lane``, which it claims itself; nothing where that has another version by now.
+
+        With `only` it reads the output at this index, and the others are None.
+        """
         results: list[Any] = [None] * len(self._places)
         allocated = self._allocated(form)
-        code = lib.zrt_lane_read(block.reference, version, allocated.pointer, lib.ZRT_EVERY, id(results))
+        code = lib.zrt_lane_read(block.reference, version, allocated.pointer, only, id(results))
         if code == status.INCOMPLETE:
             return []
         self._settle(code, results)
@@ -165,7 +164,7 @@ class BoundOutputs:
         if code == status.VALUES:
             results[:] = [self._object(index, result) for index, result in enumerate(results)]
         elif code:
-            raise status.to_error(code, "IoBinding")
+            raise status.to_error(code, self._owner)
 
     def _object(self, index: int, result: Any) -> Any:
         if type(result) is not OwnedMemory:

@@ -383,7 +383,7 @@ class _Bound:
         if alone:
             if len(ports.readers) >= READERS_KEPT:
                 ports.readers = {}
-            reader = ports.readers[key] = BoundOutputs(None, outputs, (), ())
+            reader = ports.readers[key] = BoundOutputs(None, outputs, (), (), "IoBinding")
             return reader
         # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
         # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
@@ -394,7 +394,7 @@ class _Bound:
             if shares or name in places
             for owner in entry
         ]
-        return BoundOutputs(self.binding, outputs, keepers, self.inputs)
+        return BoundOutputs(self.binding, outputs, keepers, self.inputs, "IoBinding")
 
 
 @public
