@@ -11,7 +11,7 @@ from zrt._native.handle import Handle
 from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, ArgumentError, UnsupportedError
 from zrt.loading.run_options import RunOptions
-from zrt.session.outputs import Wanted, allocated_outputs, put_objects
+from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, object_of, take_value
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain, is_text
@@ -163,8 +163,13 @@ class Call:
         return False
 
     def put_objects(self, results: list[Result], handles: Sequence[Handle]) -> None:
-        """Replaces each value among the results by Python's object for it."""
-        put_objects(results, self.outputs, self.session, handles)
+        """Replaces each value among the results by Python's object for it; `handles` own the fed values."""
+        for index, output in enumerate(self.outputs):
+            if type(results[index]) is OwnedMemory:
+                shared = output.passes_through
+                # A sequence may share the tensors of a sequence that was fed.
+                value = take_value(results[index], self.session, handles if shared or output.dtype is None else ())
+                results[index] = object_of(value, shared)
 
 
 class Limits(NamedTuple):

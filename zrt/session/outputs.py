@@ -132,17 +132,7 @@ def take_value(
     return value
 
 
-def put_objects(results: list[Any], outputs: Sequence[Wanted], session: Handle, handles: Sequence[Handle]) -> None:
-    """Replaces each `OwnedMemory` among the results by the object for its value; `handles` own the fed values."""
-    for index, output in enumerate(outputs):
-        if type(results[index]) is OwnedMemory:
-            shared = output.passes_through
-            # A sequence may share the tensors of a sequence that was fed.
-            value = take_value(results[index], session, handles if shared or output.dtype is None else ())
-            results[index] = _object(value, shared)
-
-
-def _object(value: Value, shared: bool) -> Any:
+def object_of(value: Value, shared: bool) -> Any:
     """The Python object for a value; a copy if it is `shared` with a feed."""
     if not value.memory.is_host:
         return value
