@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # The seconds for which the exiting interpreter waits for the runs that it has terminated.
 EXIT_PATIENCE = 5.0
 
-# A run whose feeds are checked. It takes its options and its end, which is that of `deadlines.end_of`.
+# A run whose feeds are checked. It takes its options and its end, which is that of `call.end_of`.
 Work: TypeAlias = Callable[[RunOptions, int], list[Result]]
 
 _MOST_WORKERS = cpu_limits.cpus()

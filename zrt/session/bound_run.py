@@ -12,8 +12,7 @@ from zrt._native.handle import Handle
 from zrt._native.session_handle import SessionHandle
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory
-from zrt.session.call import limits
-from zrt.session.deadlines import end_of
+from zrt.session.call import end_of, limits
 from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, take_value
 from zrt.values.type_info import ValueInfo, is_plain
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from zrt._native import builtin, ort_messages, status
+from zrt._common.arguments import seconds
+from zrt._native import builtin, lib, ort_messages, status
 from zrt._native.cdata import NULL, address_of, new_array, pointer_to, strings
 from zrt._native.handle import Handle
 from zrt._native.session_handle import SessionHandle
@@ -24,6 +26,10 @@ Result: TypeAlias = "Any"
 find_call: Callable[..., Call | None] = builtin.find_call
 run_feeds: Callable[..., list[Result] | tuple[int, list[Result], Call] | None] = builtin.run_feeds
 run_values: Callable[..., list[Result] | tuple[int, list[Result], Call]] = builtin.run_values
+
+
+if lib.zrt_watch_open(threading.main_thread().ident, ort_messages.RUN_TERMINATED.words.encode()):
+    raise AllocationError("no memory for deadlines")
 
 
 class Owners(NamedTuple):
@@ -115,7 +121,7 @@ class Call:
         """One run, or two if the model declares outputs wrongly.
 
         `inputs` are the arrays by name, of the types and shapes of this call; with `handles` a C array of
-        ``OrtValue *``, which these own. `end` is that of `deadlines.end_of`.
+        ``OrtValue *``, which these own. `end` is that of `end_of`.
         """
         limit = limits(options, end, self.session)
         calls, run_options = (self.address, self), address_of(limit.options)
@@ -170,6 +176,16 @@ class Call:
                 # A sequence may share the tensors of a sequence that was fed.
                 value = take_value(results[index], self.session, handles if shared or output.dtype is None else ())
                 results[index] = object_of(value, shared)
+
+
+def end_of(timeout: float | None) -> int:
+    """The time at which C ends a run that starts now (watch.c); 0 if `timeout` is None.
+
+    Raises for no number of seconds.
+    """
+    if timeout is None:
+        return 0
+    return int(lib.zrt_clock()) + int(seconds(timeout, "timeout") * 1e9)
 
 
 class Limits(NamedTuple):

@@ -13,8 +13,7 @@ from zrt._native.cdata import address_of
 from zrt._native.handle import Handle, Owner
 from zrt.errors import ClosedError, DTypeError
 from zrt.loading.run_options import RunOptions
-from zrt.session.call import Call, Result
-from zrt.session.deadlines import end_of
+from zrt.session.call import Call, Result, end_of
 
 Prepared: TypeAlias = tuple[int, Call, int, Any, Sequence[Handle]]
 

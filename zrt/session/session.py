@@ -23,8 +23,7 @@ from zrt.loading.session_options import SessionOptions, cache_by_variable
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session import async_runs
-from zrt.session.call import Call, Owners, Result, find_call, limits, run_feeds
-from zrt.session.deadlines import end_of
+from zrt.session.call import Call, Owners, Result, end_of, find_call, limits, run_feeds
 from zrt.session.feeds import Feeds, by_name, need_values, right_array
 from zrt.session.outputs import checked_names, resolved
 from zrt.values import symbolic_shapes
