@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
-from zrt._common.arguments import boolean, integer, require_type, wrong_type
+from zrt._common.arguments import boolean, require_type, wrong_type
 from zrt._common.public import public, public_in
 from zrt._native import lib, ort_messages, status
 from zrt._native.builtin import set_builtin
-from zrt._native.handle import Handle, Owner
+from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt._native.session_handle import SessionHandle
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnsupportedError
@@ -27,7 +27,7 @@ from zrt.lanes.slots import Slots
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
 from zrt.memory.arrays import address_of
-from zrt.session.bound_run import BoundOutputs, Form, lane_block, run_limited
+from zrt.session.bound_run import BoundOutputs, BoundRun, Form, lane_block, run_limited
 from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind
 from zrt.values.type_info import ValueInfo
@@ -95,10 +95,7 @@ class Reader:
 
 
 class _Bound(NamedTuple):
-    """Everything that an open lane holds, in one attribute, so that another thread sees all of it or nothing.
-
-    The builtin `Lane.run` reads the first field, which the second keeps alive.
-    """
+    """Everything that an open lane holds; `block` keeps alive what has the address."""
 
     address: int
     block: Handle
@@ -116,7 +113,7 @@ class _Bound(NamedTuple):
 
 
 @public
-class Lane(Owner, guarded=False):
+class Lane(BoundRun, guarded=False):
     """A session's inputs and outputs, bound once to memory of their own; `run` is one C call and nothing else.
 
     `shapes` gives the inputs' shapes, by name or in order, where the model leaves sizes open; a size that inputs share
@@ -158,8 +155,6 @@ class Lane(Owner, guarded=False):
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         lane = super().__new__(cls)
-        lane._handle = None
-        lane._bound = None
         lane.rebound = frozenset()
         lane.synchronize = False
         return lane
@@ -367,11 +362,6 @@ class Lane(Owner, guarded=False):
             )
         return error
 
-    def prime(self, runs: int = 1) -> None:
-        """Runs the lane `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""
-        for _ in range(integer(runs, "runs")):
-            self.run()
-
     def run_with_allocator_stats(self, allocator: Allocator | None = None) -> RunStats:
         """Runs once and returns an allocator's counters before and after; by default the session's on the host."""
         if allocator is None:
@@ -420,11 +410,6 @@ class Lane(Owner, guarded=False):
         values = bound.reader.values()
         outputs = tuple(_audit(port, value, "writes") for port, value in zip(ports_out, values, strict=True))
         return LaneAudit(inputs, outputs, self.synchronize, trial_error=bound.trial_error)
-
-    def close(self) -> None:
-        """Closes the lane; views of its inputs and outputs stay valid."""
-        super().close()
-        self._bound = None
 
     def __repr__(self) -> str:
         bound = self._bound

@@ -1,20 +1,49 @@
-"""A run over bound inputs and outputs (``zrt_lane`` in C) and its results, which `IoBinding` and `Lane` share."""
+"""Runs over memory that was given before: their base, and a run over bound inputs and outputs (``zrt_lane`` in C)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, Self
 
+from zrt._common.arguments import integer
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, strings
-from zrt._native.handle import Handle
+from zrt._native.handle import Handle, Owner
 from zrt._native.session_handle import SessionHandle
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory
 from zrt.session.call import end_of, limits
 from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, take_value
 from zrt.values.type_info import ValueInfo, is_plain
+
+
+class BoundRun(Owner, guarded=False):
+    """Base of bindings, lanes and prepared runs.
+
+    Everything that an open one holds is in one attribute, so that another thread sees all of it or nothing: `close`
+    leaves no part of it to a run. The builtin `run` reads the first field of that attribute.
+    """
+
+    __slots__ = ()
+
+    _bound: Any
+    run: Callable[..., Any]
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        made = super().__new__(cls)
+        made._handle = made._bound = None
+        return made
+
+    def prime(self, runs: int = 1) -> None:
+        """Runs it `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""
+        for _ in range(integer(runs, "runs")):
+            self.run()
+
+    def close(self) -> None:
+        """Closes it and releases its memory when the last run and view end; closing twice is fine."""
+        super().close()
+        self._bound = None
 
 
 def lane_block(

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from zrt._common.arguments import integer, shown, wrong_type
+from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
 from zrt._native import lib, ort_messages, status
 from zrt._native.builtin import bind_array, set_builtin
 from zrt._native.busy import claimed
 from zrt._native.cdata import new_array, strings
-from zrt._native.handle import Handle, Owner
+from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt._native.session_handle import SessionHandle
 from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory
 from zrt.memory.buffers import Buffer
-from zrt.session.bound_run import BoundOutputs, Form, busy_flag, lane_block, run_limited
+from zrt.session.bound_run import BoundOutputs, BoundRun, Form, busy_flag, lane_block, run_limited
 from zrt.session.feeds import check_kind, check_type, names_of
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
@@ -398,7 +398,7 @@ class _Bound:
 
 
 @public
-class IoBinding(Owner, guarded=False):
+class IoBinding(BoundRun, guarded=False):
     """Inputs and outputs of a run, bound by name (``OrtIoBinding``).
 
     The binding keeps the bound memory alive, and stays usable after its session is closed. A second thread that uses
@@ -409,12 +409,6 @@ class IoBinding(Owner, guarded=False):
 
     # The address of the ``zrt_lane`` that `_Bound` keeps alive, for the builtin `run`.
     _bound: tuple[int, _Bound] | None
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        binding = super().__new__(cls)
-        binding._handle = None
-        binding._bound = None
-        return binding
 
     def __init__(self, session: Session) -> None:
         if not isinstance(session, Session):
@@ -429,11 +423,6 @@ class IoBinding(Owner, guarded=False):
         if bound is None:
             raise ClosedError("this IoBinding is closed")
         return bound[1]
-
-    def close(self) -> None:
-        """Closes the binding and releases the bound memory; a run in progress releases it when it ends."""
-        super().close()
-        self._bound = None
 
     def bind_input(self, name: str, feed: np.ndarray[Any, Any] | Value | Buffer | None) -> None:
         """Binds an input to the feed's own memory; binding a name again replaces the earlier feed.
@@ -547,11 +536,6 @@ class IoBinding(Owner, guarded=False):
                 f"an output is sparse, and dense memory is bound (without memory, ORT makes it): {error}"
             ) from error
         raise error
-
-    def prime(self, runs: int = 1) -> None:
-        """Runs it `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""
-        for _ in range(integer(runs, "runs")):
-            self.run()
 
     def outputs(self) -> dict[str, Any]:
         """The outputs of the last run, each a `Value`, by name in the order of binding.

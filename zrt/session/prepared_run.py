@@ -5,37 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
-from zrt._common.arguments import integer
 from zrt._common.public import public
 from zrt._native import lib
 from zrt._native.builtin import set_builtin
 from zrt._native.cdata import address_of
-from zrt._native.handle import Handle, Owner
+from zrt._native.handle import Handle
 from zrt.errors import ClosedError, DTypeError
 from zrt.loading.run_options import RunOptions
+from zrt.session.bound_run import BoundRun
 from zrt.session.call import Call, Result, end_of
 
 Prepared: TypeAlias = tuple[int, Call, int, Any, Sequence[Handle]]
 
 
 @public
-class PreparedRun(Owner, guarded=False):
+class PreparedRun(BoundRun, guarded=False):
     """A run over feeds that are borrowed in place (`Session.prepare` makes it).
 
     Each run reads the current content of the feeds and returns fresh arrays, so earlier results stay unchanged.
     Several threads may use it, but none may write into the feeds during a run.
     """
 
-    __slots__ = ("_prepared", "output_names")
+    __slots__ = ("_bound", "output_names")
 
     output_names: tuple[str, ...]
     """The outputs' names, in the order in which `run` returns them."""
 
-    _prepared: Prepared | None
+    _bound: Prepared | None
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         prepared_run = super().__new__(cls)
-        prepared_run._handle = prepared_run._prepared = None
         prepared_run.output_names = ()
         return prepared_run
 
@@ -45,18 +44,17 @@ class PreparedRun(Owner, guarded=False):
             raise DTypeError("a PreparedRun is made by Session.prepare")
         self._handle = call.handle
         self.output_names = tuple(output.info.name for output in call.outputs)
-        # One attribute for all: `close` in one thread must not leave a part of them to a run in another. The builtin
-        # `run` reads it too.
-        self._prepared = call.address, call, address_of(inputs), inputs, handles
+        self._bound = call.address, call, address_of(inputs), inputs, handles
 
     def run(self, options: RunOptions | None = None, timeout: float | None = None) -> list[Result]:
         """One inference over the feeds as they are now; returns a fresh array for each output.
 
         `timeout` is that of `Session.run`.
         """
-        if self._prepared is None:
+        prepared = self._bound
+        if prepared is None:
             raise ClosedError("this PreparedRun is closed")
-        _, call, _, inputs, handles = self._prepared
+        _, call, _, inputs, handles = prepared
         return call.run(inputs, handles, options, end_of(timeout))
 
     @staticmethod
@@ -70,15 +68,5 @@ class PreparedRun(Owner, guarded=False):
         """As `run`, with the outputs by name."""
         return dict(zip(self.output_names, self.run(options, timeout), strict=True))
 
-    def prime(self, runs: int = 1) -> None:
-        """Runs it `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""
-        for _ in range(integer(runs, "runs")):
-            self.run()
 
-    def close(self) -> None:
-        """Releases the feeds; closing twice is fine."""
-        super().close()
-        self._prepared = None
-
-
-set_builtin(PreparedRun, "run", lib.ZRT_PREPARED_RUN, "_prepared", "options=None, timeout=None")
+set_builtin(PreparedRun, "run", lib.ZRT_PREPARED_RUN, "_bound", "options=None, timeout=None")
