@@ -23,6 +23,7 @@ from zrt.loading.cache import Damaged, Job, NotCached, UnusableFolder, logger
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Model, Source, plain_model
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import DefaultSelection
+from zrt.session.session import Session
 from zrt.types import LogSeverity
 
 HIT, MISS = "hit", "miss"
@@ -262,7 +263,7 @@ def _write(job: Job, model: str | bytes, name: str, scratch: str) -> None:
             entries[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_MIN_SIZE_IN_BYTES] = str(SMALLEST_MAPPED)
             entries[SessionConfigKey.SAVE_EXTERNAL_PREPACKED_CONSTANT_INITIALIZERS] = "1"
         saving = replace(quiet, optimized_model_filepath=graph, config_entries=entries)
-        with _session(model, saving, job.external_data_dir) as reference:
+        with Session(model, saving, external_data_dir=job.external_data_dir) as reference:
             cache_entry.write(made, graph, os.path.join(scratch, weights), about)
             # The trial has the entry alone, as later loads: in ONNX Runtime's own file it would find inner weights.
             with suppress(FileNotFoundError):
@@ -270,7 +271,7 @@ def _write(job: Job, model: str | bytes, name: str, scratch: str) -> None:
             try:
                 with open(made, "rb") as file:
                     content = cache_entry.content(file)[1]
-                with _session(content, cache.in_entry(quiet, scratch), None) as cached:
+                with Session(content, cache.in_entry(quiet, scratch)) as cached:
                     reason = difference(reference, cached)
             except OrtError as error:
                 reason = str(error)
@@ -287,14 +288,7 @@ def _write(job: Job, model: str | bytes, name: str, scratch: str) -> None:
             cache_entry.write_head(file, {**about, **larger, "refused": reason[:LONGEST]})
 
 
-def _session(model: str | bytes, options: SessionOptions, external_data_dir: str | None) -> Any:
-    # Deferred: `session` imports this module in a load.
-    from zrt.session.session import Session
-
-    return Session(model, options, external_data_dir=external_data_dir)
-
-
-def difference(reference: Any, cached: Any) -> str | None:
+def difference(reference: Session, cached: Session) -> str | None:
     """The first difference between two sessions, also in the bits of a trial run over made-up inputs."""
     for part in ("inputs", "outputs", "initializers", "metadata"):
         if getattr(reference, part) != getattr(cached, part):
