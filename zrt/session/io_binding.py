@@ -26,8 +26,8 @@ from zrt.session.feeds import check_kind, check_type, names_of
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
 from zrt.types import ElementType, ValueKind, creation_code
-from zrt.values.symbolic_shapes import check, fits
-from zrt.values.type_info import Dim, ValueInfo, format_type, is_plain, phrase
+from zrt.values.symbolic_shapes import check, fits, solve
+from zrt.values.type_info import ValueInfo, format_type, is_plain, phrase
 from zrt.values.value import Value, as_output, as_value
 
 bind_address = lib.zrt_bind_address
@@ -83,11 +83,6 @@ class _OnMemory(NamedTuple):
         return cls(handle.pointer, handle, lasting, memory)
 
 
-def _is_settled(shape: tuple[Dim, ...] | None, sizes: set[Dim]) -> bool:
-    """Whether each size of a declared shape is a number, or has a name that is among `sizes`."""
-    return shape is not None and all(type(dim) is int or (dim is not None and dim in sizes) for dim in shape)
-
-
 class _Ports:
     """The inputs and outputs of a session, as its bindings need them."""
 
@@ -101,12 +96,12 @@ class _Ports:
         self.optional = frozenset(info.name for info in session.outputs if info.kind is ValueKind.OPTIONAL)
         # The outputs that may lie in the memory of any input, such as sequences.
         self.sharing = frozenset(info.name for info in session.outputs if not is_plain(info))
-        sizes = {dim for info in session.inputs for dim in info.shape or ()}
+        sizes = {dim: 1 for info in session.inputs for dim in info.symbolic_dimensions}
         # The tensors of numbers among the outputs whose shapes follow from those of the inputs, and that are no inputs.
         self.settled = frozenset(
             info.name
             for info in session.outputs
-            if is_plain(info) and info.name not in self.inputs and _is_settled(info.shape, sizes)
+            if is_plain(info) and info.name not in self.inputs and solve(info, sizes) is not None
         )
         valued = absent or self.sharing or len(session.providers) > 1
         plain = {name for name, info in self.inputs.items() if is_plain(info)}
