@@ -13,10 +13,11 @@ from zrt._native import status
 from zrt._native.handle import Handle
 from zrt.errors import ArgumentError, ShapeError
 from zrt.lanes.lane_shapes import ShapesLike, by_name
-from zrt.lanes.ports import LaneMemory, Port, make_port, require_bindable, require_names, view
+from zrt.lanes.ports import LaneMemory, Port, make_port, require_bindable, view
 from zrt.lanes.state_ports import as_ports
 from zrt.memory.allocators import MemoryInfo, require_memory
 from zrt.memory.buffers import Buffer
+from zrt.session.feeds import require_names
 from zrt.session.io_binding import writable_value
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value

@@ -10,9 +10,8 @@ from typing import Final
 from zrt._common.arguments import boolean, require_type, shown
 from zrt._common.public import public
 from zrt.errors import ArgumentError, ModelError
-from zrt.lanes.ports import require_names
 from zrt.lanes.state_ports import Role, StatePair, StatePorts
-from zrt.session.feeds import names_of
+from zrt.session.feeds import names_of, require_names
 from zrt.session.session import Session
 from zrt.values.type_info import Dim, ValueInfo
 

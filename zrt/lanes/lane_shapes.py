@@ -15,11 +15,11 @@ import numpy as np
 from zrt._common.arguments import shown, wrong_type
 from zrt._native import ort_messages
 from zrt.errors import ArgumentError, Error, OrtError, ShapeError, UnsupportedError
-from zrt.lanes.ports import require_bindable, require_names, unbindable
+from zrt.lanes.ports import require_bindable
 from zrt.lanes.samples import Samples, SamplesLike, checked_samples, write_sample
 from zrt.loading.run_options import RunOptions
 from zrt.memory.buffers import Buffer
-from zrt.session.feeds import names_of
+from zrt.session.feeds import names_of, require_names, unbindable
 from zrt.session.io_binding import IoBinding
 from zrt.session.session import Session
 from zrt.types import ElementType, LogSeverity, ValueKind, as_shape

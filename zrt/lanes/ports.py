@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -12,14 +12,14 @@ from zrt._common.arguments import shown
 from zrt._common.public import public, public_in
 from zrt._native import status
 from zrt._native.handle import Handle
-from zrt.errors import AllocationError, DTypeError, OutOfRangeError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.errors import AllocationError, DTypeError, OutOfRangeError, ShapeError, UnknownNameError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.memory.buffers import Buffer, BufferPolicy
-from zrt.session.feeds import names_of
+from zrt.session.feeds import check_kind
 from zrt.session.session import Session
-from zrt.types import ElementType, nbytes
+from zrt.types import nbytes
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, phrase
+from zrt.values.type_info import ValueInfo
 from zrt.values.value import Value
 
 View: TypeAlias = "np.ndarray[Any, Any] | Value"
@@ -95,26 +95,9 @@ def clear(array: np.ndarray[Any, Any]) -> None:
     array.reshape(-1).view(np.uint8).fill(0)
 
 
-def unbindable(info: ValueInfo) -> str:
-    """Why no memory can be bound for an input or output; "" for tensors of numbers."""
-    if not info.is_tensor:
-        return f"is {phrase(info.kind)}"
-    return "holds strings" if info.element_type is ElementType.STRING else ""
-
-
 def require_bindable(info: ValueInfo, subject: str) -> None:
     """Raises for an input or output that no memory can be bound for."""
-    reason = unbindable(info)
-    if reason:
-        raise UnsupportedError(f"{subject} {reason}: a lane binds tensors of numbers")
-
-
-def require_names(names: Iterable[object], infos: Sequence[ValueInfo], role: str, subject: str) -> None:
-    """Raises for a name that none of the inputs or outputs has; `role` is "input" or "output"."""
-    known = {info.name for info in infos}
-    for name in names:
-        if name not in known:
-            raise UnknownNameError(f"{subject}: the model has no {role} {shown(name)}; it has {names_of(infos)}")
+    check_kind(info, subject, "a lane binds tensors of numbers")
 
 
 def make_port(

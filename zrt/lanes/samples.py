@@ -11,8 +11,7 @@ import numpy as np
 
 from zrt._common.arguments import require_type, shown
 from zrt.errors import ArgumentError, DTypeError, ShapeError
-from zrt.lanes.ports import require_names
-from zrt.session.feeds import as_array
+from zrt.session.feeds import as_array, require_names
 from zrt.types import ElementType, pack
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, type_name

@@ -15,9 +15,10 @@ from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
-from zrt.lanes.ports import require_bindable, require_names
+from zrt.lanes.ports import require_bindable
 from zrt.lanes.state_ports import StatePair, StatePorts
 from zrt.memory.allocators import CPU, MOST_BYTES, MemoryInfo, session_memories
+from zrt.session.feeds import require_names
 from zrt.session.session import Session
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values import symbolic_shapes

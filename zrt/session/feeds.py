@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +20,16 @@ Feeds: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 def names_of(infos: Sequence[ValueInfo]) -> str:
     """The quoted names, for a message."""
     return ", ".join(repr(info.name) for info in infos) or "none"
+
+
+def require_names(
+    names: Iterable[object], infos: Sequence[ValueInfo], role: str, subject: str, more: Sequence[ValueInfo] = ()
+) -> None:
+    """Raises for a name that none of `infos` and `more` has; `role` is "input" or "output"."""
+    known = {info.name for info in (*infos, *more)}
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(f"{subject}: the model has no {role} {shown(name)}; it has {names_of(infos)}")
 
 
 def by_name(
@@ -40,10 +50,7 @@ def by_name(
         named = {info.name: feed for info, feed in zip(inputs, each, strict=True)}
     else:
         raise wrong_type("feeds", "a dict or a list of arrays", feeds)
-    known = {info.name for info in (*inputs, *initializers)}
-    for name in named:
-        if name not in known:
-            raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {names_of(inputs)}")
+    require_names(named, inputs, "input", "feeds", initializers)
     optional = {info.name for info in inputs if info.kind is ValueKind.OPTIONAL}
     missing = [info for info in inputs if info.name not in named and info.name not in optional]
     if missing:
@@ -72,12 +79,20 @@ def _adopted(info: ValueInfo, feed: Any) -> Any:
     return dlpack.as_feed(feed, f"input {info.name!r}")
 
 
-def check_kind(info: ValueInfo, subject: str) -> None:
-    """Raises unless the model declares a tensor of numbers: only these can use the memory of an array."""
+def unbindable(info: ValueInfo) -> str:
+    """Why no memory can be bound for an input or output; "" for tensors of numbers."""
     if not info.is_tensor:
-        raise UnsupportedError(f"{subject} is {phrase(info.kind)}: without a copy only tensors of numbers can be given")
-    if info.element_type is ElementType.STRING:
-        raise UnsupportedError(f"{subject} holds strings: without a copy only tensors of numbers can be given")
+        return f"is {phrase(info.kind)}"
+    return "holds strings" if info.element_type is ElementType.STRING else ""
+
+
+def check_kind(
+    info: ValueInfo, subject: str, rule: str = "without a copy only tensors of numbers can be given"
+) -> None:
+    """Raises unless the model declares a tensor of numbers: only these can use the memory of an array."""
+    reason = unbindable(info)
+    if reason:
+        raise UnsupportedError(f"{subject} {reason}: {rule}")
 
 
 def check_type(info: ValueInfo, element_type: ElementType, subject: str) -> None:
