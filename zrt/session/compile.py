@@ -15,7 +15,7 @@ from zrt._common.files import plain_name, replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, Load, callback
-from zrt._native.cdata import buffer_at, from_buffer, sizeof
+from zrt._native.cdata import address_of, buffer_at, sizeof
 from zrt._native.handle import Handle
 from zrt._native.later import later
 from zrt._native.library import api, library
@@ -27,6 +27,7 @@ from zrt.loading.initializers import Initializer
 from zrt.loading.load import data_of, load_error, load_model, prepare_options, settle_threads
 from zrt.loading.model_contents import model_files
 from zrt.loading.session_options import SessionOptions
+from zrt.memory import arrays
 from zrt.memory.allocators import allocation_block, default_allocator
 from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
@@ -365,15 +366,11 @@ class _Weight:
     def read(self) -> np.ndarray[Any, Any]:
         """Returns a copy of the weight."""
         info = self.info
-        packed = info.element_type.packed
-        shape, dtype = (info.nbytes, np.uint8) if packed else (info.shape, info.element_type.dtype)
-        copy: np.ndarray[Any, Any] = np.empty(shape, dtype)
         with self._lock:
             if self._value is None:
                 raise ClosedError(f"weight {info.name!r} can be read during the call that gave it alone")
-            data = status.fetch(api().GetTensorData, "const void *", self._value)
-            ffi.memmove(from_buffer(copy), data, info.nbytes)
-        return copy
+            address = address_of(status.fetch(api().GetTensorData, "const void *", self._value))
+            return arrays.view(Handle.borrow(self._value), address, info.shape, info.element_type).copy()
 
     def end(self) -> None:
         """Makes `read` raise: the memory is no longer valid."""
