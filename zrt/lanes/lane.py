@@ -246,8 +246,8 @@ class Lane(BoundRun, guarded=False):
         block = lane_block(
             owner,
             binding,
-            session._run_options if options is None else options._open(),
             synchronize=self.synchronize,
+            run_options=None if options is None else options._open(),
             rebound=[(port.info.name, port.handle()) for port in copied],
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
             input_bytes=sum(port.nbytes for port in ports_in),

@@ -11,7 +11,7 @@ from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.session_handle import SessionHandle
-from zrt.loading.run_options import RunOptions
+from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory
 from zrt.session.call import end_of, limits
 from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, take_value
@@ -49,9 +49,9 @@ class BoundRun(Owner, guarded=False):
 def lane_block(
     session: SessionHandle,
     binding: Handle,
-    run_options: Handle,
     *,
     synchronize: bool,
+    run_options: Handle | None = None,
     rebound: Sequence[tuple[str, Handle]] = (),
     left: Sequence[tuple[str, MemoryInfo]] = (),
     input_bytes: int = 0,
@@ -60,9 +60,12 @@ def lane_block(
     """The ``zrt_lane`` that runs `binding`: the steps of each run, and the flag that keeps a second thread out.
 
     Each run binds the inputs in `rebound` again, and returns the outputs in `left` to ORT, which allocates them anew.
-    `input_bytes` are those of all inputs, where they are known. The block keeps `parents` alive.
+    `input_bytes` are those of all inputs, where they are known. Without `run_options` the runs have those of all runs
+    that are given none. The block keeps `parents` alive.
     """
     host = cpu_memory()
+    if run_options is None:
+        run_options = default_run_options()
     owners = [session, binding, run_options, host, *parents]
     if rebound or left:
         memories = [memory.handle() for _, memory in left]

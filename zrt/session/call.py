@@ -12,7 +12,8 @@ from zrt._native.cdata import NULL, address_of, new_array, pointer_to, strings
 from zrt._native.handle import Handle
 from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, ArgumentError, UnsupportedError
-from zrt.loading.run_options import RunOptions
+from zrt.loading.run_options import RunOptions, default_run_options
+from zrt.memory.allocators import cpu_memory
 from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, object_of, take_value
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values.symbolic_shapes import Shape
@@ -30,14 +31,6 @@ run_values: Callable[..., list[Result] | tuple[int, list[Result], Call]] = built
 
 if lib.zrt_watch_open(threading.main_thread().ident, ort_messages.RUN_TERMINATED.words.encode()):
     raise AllocationError("no memory for deadlines")
-
-
-class Owners(NamedTuple):
-    """The handles that all calls of a session need."""
-
-    session: SessionHandle
-    run_options: Handle
-    memory: Handle
 
 
 class Call:
@@ -61,7 +54,7 @@ class Call:
     def __init__(
         self,
         key: Any,
-        owners: Owners,
+        session: SessionHandle,
         inputs: Sequence[tuple[ValueInfo, Shape]],
         outputs: Sequence[Wanted],
         positions: tuple[str, ...] = (),
@@ -71,12 +64,13 @@ class Call:
         keepalive: list[Any] = [wanted]
         names = [info.name for info, _ in inputs]
         takes_array = [is_plain(info) or is_text(info) for info, _ in inputs]
-        block = Handle.block("zrt_call", [*owners, Handle.pin(keepalive)])
+        run_options, memory = default_run_options(), cpu_memory()
+        block = Handle.block("zrt_call", [session, run_options, memory, Handle.pin(keepalive)])
         call = block.pointer
-        call.api = owners.session.table.pointer
-        call.session = owners.session.pointer
-        call.run_options = owners.run_options.pointer
-        call.memory = owners.memory.pointer
+        call.api = session.table.pointer
+        call.session = session.pointer
+        call.run_options = run_options.pointer
+        call.memory = memory.pointer
         call.input_count, call.output_count = len(inputs), len(outputs)
         call.input_names = _keep(keepalive, strings(names))
         call.output_names = _keep(keepalive, strings([output.info.name for output in outputs]))
@@ -92,14 +86,14 @@ class Call:
             call.positional = positions == tuple(names)
         if wanted is not None:
             call.wanted = pointer_to(id(wanted))
-        if owners.session.arena is not None:
-            call.arena = owners.session.arena.pointer
+        if session.arena is not None:
+            call.arena = session.arena.pointer
             call.input_bytes = sum(row.bytes for row in call.inputs[0 : len(inputs)])
         self.key: Any = key
         self.handle: Handle = block
         self.address = block.address
         self.has_text = any(is_text(info) for info, _ in inputs)
-        self.session: SessionHandle = owners.session
+        self.session: SessionHandle = session
         self.outputs: tuple[Wanted, ...] = tuple(outputs)
         self.wanted: tuple[str, ...] | None = wanted
         self._distrusted = set() if distrusted is None else distrusted

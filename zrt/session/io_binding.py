@@ -146,7 +146,7 @@ class _Bound:
         parents = [owner, Handle.pin((self.inputs, self.outputs))]
         create = table.CreateIoBinding
         self.binding = Handle.make(table.ReleaseIoBinding, parents, create, "OrtIoBinding", owner.pointer)
-        self.block = lane_block(owner, self.binding, session._run_options, synchronize=len(session.providers) > 1)
+        self.block = lane_block(owner, self.binding, synchronize=len(session.providers) > 1)
         self.block.pointer.incomplete = 1
         self.address = self.block.address
         # The types and shapes of arrays that fit the declarations.

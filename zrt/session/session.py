@@ -18,12 +18,12 @@ from zrt.errors import ArgumentError, ModelError, NotCopyableError, UnsupportedE
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options, require_current
 from zrt.loading.model_source import Model
-from zrt.loading.run_options import RunOptions, default_run_options
+from zrt.loading.run_options import RunOptions
 from zrt.loading.session_options import SessionOptions, cache_by_variable
-from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session import async_runs
-from zrt.session.call import Call, Owners, Result, end_of, find_call, limits, run_feeds
+from zrt.session.call import Call, Result, end_of, find_call, limits, run_feeds
 from zrt.session.feeds import Feeds, by_name, need_values, right_array
 from zrt.session.outputs import checked_names, resolved
 from zrt.values import symbolic_shapes
@@ -79,11 +79,9 @@ class Session(Owner):
         "_calls",
         "_captures",
         "_distrusted",
-        "_memory",
         "_metadata",
         "_opsets",
         "_recipe",
-        "_run_options",
         "cache",
         "initializers",
         "input_names",
@@ -190,8 +188,6 @@ class Session(Owner):
         self._opsets = opsets
         self._recipe = recipe
         self.providers = selection.all_names(handle)
-        self._run_options = default_run_options()
-        self._memory = cpu_memory()
         self._captures = selection.captures
         # The address of each call and the call, the latest first, as the builtins of `call` take them.
         self._calls: tuple[Any, ...] = ()
@@ -391,12 +387,9 @@ class Session(Owner):
         call = self._known_call(key)
         if call is None:
             outputs = resolved(self.outputs, wanted or self.output_names, inputs, self._distrusted)
-            call = Call(key, self._owners(), inputs, outputs, self.input_names, wanted, self._distrusted)
+            call = Call(key, self._open(), inputs, outputs, self.input_names, wanted, self._distrusted)
             self._remember(call)
         return call
-
-    def _owners(self) -> Owners:
-        return Owners(self._open(), self._run_options, self._memory)
 
     def _known_call(self, key: Any) -> Call | None:
         return next((call for call in self._calls[1::2] if call.key == key), None)

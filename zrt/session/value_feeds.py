@@ -8,10 +8,11 @@ from typing import Any
 from zrt._common.arguments import text, texts, wrong_type
 from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
+from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, DTypeError, Error, UnsupportedError
 from zrt.memory.allocators import has_device
 from zrt.memory.buffers import Buffer
-from zrt.session.call import Call, Owners
+from zrt.session.call import Call
 from zrt.session.feeds import as_array, check_kind, check_type, right_array
 from zrt.session.outputs import Wanted, take_value
 from zrt.session.session import Session
@@ -125,9 +126,9 @@ class ValueCall(Call):
     # Without feeds it would pass for the call of a run of arrays without feeds.
     _by_feeds = False
 
-    def __init__(self, key: Any, owners: Owners, fed: tuple[str, ...], outputs: Sequence[str]) -> None:
+    def __init__(self, key: Any, session: SessionHandle, fed: tuple[str, ...], outputs: Sequence[str]) -> None:
         super().__init__(
-            key, owners, [(_unknown(name), ()) for name in fed], [Wanted(_unknown(name), None) for name in outputs]
+            key, session, [(_unknown(name), ()) for name in fed], [Wanted(_unknown(name), None) for name in outputs]
         )
         self._fed = fed
 
@@ -146,13 +147,13 @@ def prepare(
     session: Session, feeds: Mapping[str, Value], outputs: Sequence[str] | None
 ) -> tuple[Call, Any, list[Handle]]:
     """The call, and the arguments of `Call.run` before the options."""
-    owners = session._owners()
-    handles = _handles(session, owners.session, feeds)
+    owner = session._open()
+    handles = _handles(session, owner, feeds)
     names = session.output_names if outputs is None else tuple(texts(outputs, "outputs"))
     fed = tuple(handles)
     key = ValueCall, fed, names
     call = session._known_call(key)
     if call is None:
-        call = ValueCall(key, owners, fed, names)
+        call = ValueCall(key, owner, fed, names)
         session._remember(call)
     return call, *pointers(list(handles.values()))
