@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, Self
 
 from zrt._common.arguments import integer
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
 from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.session_handle import SessionHandle
@@ -90,11 +90,6 @@ def lane_block(
     return block
 
 
-def busy_flag(block: Handle) -> Any:
-    """The flag of a ``zrt_lane`` for `claimed`: a thread that holds it keeps runs out."""
-    return ffi.addressof(block.pointer, "busy")
-
-
 def run_limited(
     block: Handle, session: Handle, options: RunOptions | None, timeout: float | None, state: Any = NULL
 ) -> Any:
@@ -122,10 +117,7 @@ class BoundOutputs:
     memory of an input. `owner` names the kind of object in errors.
     """
 
-    __slots__ = (
-        *("_binding", "_forms", "_inputs", "_keepers", "_outputs", "_own", "_owner", "_places", "_unread"),
-        "reads",
-    )
+    __slots__ = ("_binding", "_forms", "_inputs", "_keepers", "_outputs", "_owner", "_unread", "reads")
 
     def __init__(
         self,
@@ -142,10 +134,7 @@ class BoundOutputs:
         """
         self._binding = binding
         self._keepers = keepers
-        # ORT reports a memory location for tensors only.
-        self._places = [place if isinstance(place, MemoryInfo) else CPU for _, place in outputs]
         self.reads: int = sum(place is not None for _, place in outputs)
-        self._own = [info.name not in inputs for info, _ in outputs]
         self._outputs = outputs
         self._inputs = frozenset(inputs)
         self._owner = owner
@@ -171,7 +160,7 @@ class BoundOutputs:
 
     def read(self, binding: Any, form: Form) -> list[Any]:
         """The bound values in one of the forms; no run can use the binding meanwhile."""
-        results: list[Any] = [None] * len(self._places)
+        results: list[Any] = [None] * len(self._outputs)
         if self.reads:
             allocated = self._allocated(form)
             self._settle(lib.zrt_bound_read(binding.pointer, allocated.pointer, lib.ZRT_EVERY, id(results)), results)
@@ -182,7 +171,7 @@ class BoundOutputs:
 
         With `only` it reads the output at this index, and the others are None.
         """
-        results: list[Any] = [None] * len(self._places)
+        results: list[Any] = [None] * len(self._outputs)
         allocated = self._allocated(form)
         code = lib.zrt_lane_read(block.reference, version, allocated.pointer, only, id(results))
         if code == status.INCOMPLETE:
@@ -200,4 +189,7 @@ class BoundOutputs:
     def _object(self, index: int, result: Any) -> Any:
         if type(result) is not OwnedMemory:
             return result
-        return take_value(result, self._binding, self._keepers, self._places[index], self._own[index])
+        info, place = self._outputs[index]
+        # ORT reports a memory location for tensors only.
+        memory = place if isinstance(place, MemoryInfo) else CPU
+        return take_value(result, self._binding, self._keepers, memory, info.name not in self._inputs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
-from zrt._native import lib, ort_messages, status
+from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.builtin import bind_array, set_builtin
 from zrt._native.busy import claimed
 from zrt._native.cdata import new_array, strings
@@ -21,7 +21,7 @@ from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory
 from zrt.memory.buffers import Buffer
-from zrt.session.bound_run import BoundOutputs, BoundRun, Form, busy_flag, lane_block, run_limited
+from zrt.session.bound_run import BoundOutputs, BoundRun, Form, lane_block, run_limited
 from zrt.session.feeds import check_kind, check_type, names_of
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
@@ -178,7 +178,7 @@ class _Bound:
 
     def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Calls `work` while no run and no other thread can use the binding."""
-        return claimed(busy_flag(self.block), "IoBinding", work, *arguments)
+        return claimed(ffi.addressof(self.block.pointer, "busy"), "IoBinding", work, *arguments)
 
     def changed(self, work: Callable[..., Any], *arguments: Any) -> None:
         """As `claimed`, for a method that changes what is bound."""
