@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from zrt._common.arguments import boolean, integer, require_type, shown, wrong_type
 from zrt._common.public import public
@@ -12,7 +12,7 @@ from zrt.errors import ArgumentError
 
 Role: TypeAlias = Literal["mask", "positions", "steps", "past", "total", "last"]
 
-ROLES: Final = ("mask", "positions", "steps", "past", "total", "last")
+ROLES: Final[tuple[str, ...]] = get_args(Role)
 
 # The fields hold plain numbers: a subclass of int may override comparison.
 _put = object.__setattr__
