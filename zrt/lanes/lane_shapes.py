@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -92,11 +91,11 @@ def resolve(
     shapes: ShapesLike,
     output_shapes: ShapesLike,
     *,
-    leave: Mapping[str, str] = MappingProxyType({}),
-    on_device: bool = False,
-    trials: bool = True,
-    samples: SamplesLike = None,
-    carried: Collection[str] = (),
+    leave: Mapping[str, str],
+    on_device: bool,
+    trials: bool,
+    samples: SamplesLike,
+    carried: Collection[str],
 ) -> LaneShapes:
     """The shape of every input and output of a lane; for an output that has none, the reason.
 

@@ -307,7 +307,7 @@ def _refuse() -> NoReturn:
     )
 
 
-def submit(work: Work, options: RunOptions | None, end: int = 0) -> Future[list[Any]]:
+def submit(work: Work, options: RunOptions | None, end: int) -> Future[list[Any]]:
     """Starts a run and returns its future."""
     future = RunFuture(work, options, end)
     future._start()
@@ -371,7 +371,7 @@ class LoopRun(Run):
         self._inbox.put(self, results, error)
 
 
-async def wait(work: Work, options: RunOptions | None, end: int = 0) -> list[Result]:
+async def wait(work: Work, options: RunOptions | None, end: int) -> list[Result]:
     """Starts a run and waits for it on the running loop; ends the run if the waiting task is cancelled."""
     # Deferred: a task that awaits has imported asyncio, which would add 20 ms to a first session.
     import asyncio
