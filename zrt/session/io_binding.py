@@ -72,15 +72,9 @@ class _OnMemory(NamedTuple):
     The last field is the memory, as the last one of other entries is the object that owns theirs.
     """
 
-    pointer: Any
     handle: Handle
     lasting: bool
     memory: MemoryInfo
-
-    @classmethod
-    def of(cls, memory: MemoryInfo, lasting: bool) -> _OnMemory:
-        handle = handle_of(memory)
-        return cls(handle.pointer, handle, lasting, memory)
 
 
 class _Ports:
@@ -109,7 +103,7 @@ class _Ports:
         self.direct_inputs = frozenset() if valued else frozenset(plain - self.outputs.keys())
         self.direct_outputs = frozenset() if valued else frozenset(self.outputs.keys() - self.inputs.keys())
         # The entries for outputs that ORT makes on the host: in each run, and once for all.
-        self.on_host = tuple(_OnMemory.of(CPU, lasting) for lasting in (False, True))
+        self.on_host = tuple(_OnMemory(handle_of(CPU), lasting, CPU) for lasting in (False, True))
         # Where all outputs are plain, by the names of those that ORT makes, or None for others.
         self.readers: dict[tuple[str | None, ...], BoundOutputs] = {}
 
@@ -255,13 +249,13 @@ class _Bound:
         """Lets ORT allocate an output, in each run or with `lasting` once; releases that of the last run."""
         entry = self.outputs.get(name)
         if not isinstance(entry, _OnMemory) or (entry.lasting, entry.memory) != (lasting, memory):
-            entry = _OnMemory.of(memory, lasting)
+            entry = _OnMemory(handle_of(memory), lasting, memory)
         self._leave(name, entry)
 
     def _leave(self, name: str, entry: _OnMemory) -> None:
         # The same entry again leaves the binding complete.
         request = self.outputs, name, entry
-        self._bound(True, name, bind_memory(self.block.reference, id(request), entry.pointer))
+        self._bound(True, name, bind_memory(self.block.reference, id(request), entry.handle.pointer))
 
     def lasting(self) -> set[str]:
         """The outputs that ORT makes once."""
@@ -335,7 +329,7 @@ class _Bound:
         for name in (*names, *self.ports.sharing):
             entry = self.outputs.get(name)
             if isinstance(entry, _OnMemory):
-                status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), entry.pointer))
+                status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), entry.handle.pointer))
 
     def read(self, form: Form) -> dict[str, Any]:
         """The bound outputs that exist."""
