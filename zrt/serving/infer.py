@@ -107,8 +107,8 @@ class Infer:
 
 def _contradiction(model: ServedModel, request: InferRequest) -> str | None:
     """The sizes of the request that fit no run of the model; None if its inputs agree."""
-    infos = [info for info in model.signature.inputs.values() if info.name in request.feeds]
-    found = symbolic_shapes.contradictions(infos, [request.feeds[info.name].shape for info in infos])
+    inputs = model.signature.inputs
+    found = symbolic_shapes.contradictions(inputs.values(), [request.feeds[name].shape for name in inputs])
     return next((str(each) for each in found if not each.broadcasts), None)
 
 

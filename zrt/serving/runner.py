@@ -59,10 +59,6 @@ class Batching:
     refuted: str = ""
     """The reason why a run showed that requests cannot share runs."""
 
-    def refute(self, reason: str) -> None:
-        self.refuted = self.refuted or reason
-        self.allowed = False
-
 
 class _NotSharedError(Exception):
     """A run showed that the requests of the model cannot share runs."""
@@ -129,7 +125,8 @@ class Runner:
             try:
                 return self._together(jobs)
             except _NotSharedError as reason:
-                self._batching.refute(str(reason))
+                self._batching.refuted = self._batching.refuted or str(reason)
+                self._batching.allowed = False
             except TerminatedError as error:
                 return [error] * len(jobs)
             except MemoryLimitError:
@@ -145,9 +142,11 @@ class Runner:
         if job.future.done():
             return None
         try:
-            run = self._compute([job], job.rows, exact=True)
+            run = self._compute([job])
         except MemoryLimitError as error:
-            return self._divided(job) if job.rows > 1 and self._shares(job) else error
+            # Only rows that are known not to depend on each other.
+            divisible = job.rows > 1 and job.key is not None and self._batching.allowed and self._batching.proven
+            return self._divided(job) if divisible else error
         except Error as error:
             return error
         except BaseException as error:
@@ -156,10 +155,6 @@ class Runner:
             failed.__cause__ = error
             return failed
         return self._finished([job], [run.outputs], run)[0]
-
-    def _shares(self, job: Job) -> bool:
-        """Whether the rows of a job are known not to depend on each other."""
-        return job.key is not None and self._batching.allowed and self._batching.proven
 
     def _divided(self, job: Job) -> Any:
         """The value of a job that is computed in two halves."""
@@ -187,7 +182,7 @@ class Runner:
         ]
         if not proven:
             feeds = jobs[0].feeds
-            equal = all(_equal(array, feeds[name]) for job in jobs for name, array in job.feeds.items())
+            equal = all(same(array, feeds[name], 0) for job in jobs for name, array in job.feeds.items())
             if not (equal and self._batching.proven_for_equal):
                 # If rows depend on those before or after them, the first or the last request differs.
                 tells = [self._proves(jobs[place], results[place]) for place in (0, -1)]
@@ -211,8 +206,7 @@ class Runner:
 
         False if an output has no finite number: such an output may be the same whatever else is in the run.
         """
-        outputs = self._session.run(job.feeds, self._outputs, self._options)
-        alone = dict(zip(self._outputs, map(np.asarray, outputs), strict=True))
+        alone = self._without_lane(job.feeds)
         for name, array in alone.items():
             if not same(shared[name], array):
                 raise _NotSharedError(f"output {name!r} of a request has other values when the request shares a run")
@@ -223,53 +217,53 @@ class Runner:
         """Compares the results of a job beside made-up ones with those of a run alone; False if those cannot run."""
         feeds = {name: np.concatenate([array, *_made_up(array)]) for name, array in job.feeds.items()}
         try:
-            arrays = self._session.run(feeds, self._outputs, self._options)
+            shared = self._without_lane(feeds)
         except TerminatedError:
             raise
         except Error:
             return False
-        shared = {name: np.asarray(array) for name, array in zip(self._outputs, arrays, strict=True)}
         return self._proves(job, {name: array[: job.rows] for name, array in shared.items()})
 
-    def _compute(self, jobs: Sequence[Job], size: int, exact: bool = False) -> _Run:
+    def _compute(self, jobs: Sequence[Job], size: int | None = None) -> _Run:
         """Runs the rows of all jobs; on a lane these are `size` rows, at whose end the last one repeats.
 
-        With `exact` the one job has its own shapes.
+        Without `size` there is one job, which has its own shapes.
         """
         hit = False
         begin = clock()
-        feeds = jobs[0].feeds
+        rows = sum(job.rows for job in jobs)
+        # In the order of the model's inputs: clients may name these in any.
+        parts = {name: [job.feeds[name] for job in jobs] for name in self._signature.inputs}
         try:
             if self._signature.lanes:
-                shapes = {name: array.shape if exact else (size, *array.shape[1:]) for name, array in feeds.items()}
+                own = {name: arrays[0].shape for name, arrays in parts.items()}
+                shapes = own if size is None else {name: (size, *shape[1:]) for name, shape in own.items()}
                 lane, hit = self._lane(shapes)
                 if lane is not None:
-                    for name in feeds:
-                        write_rows(lane.inputs[name], [job.feeds[name] for job in jobs])
+                    for name, arrays in parts.items():
+                        write_rows(lane.inputs[name], arrays)
                     copied = clock()
                     try:
                         lane.run_with(self._options)
                         outputs = {name: np.asarray(lane.outputs[name]) for name in self._outputs}
-                        return _Run(outputs, size, copied - begin, clock() - copied)
+                        return _Run(outputs, size or rows, copied - begin, clock() - copied)
                     except (ShapeError, UnsupportedError):
                         # An output is not as the model declares it: the session runs it nevertheless.
-                        self._known[self._key(shapes)] = hit = False
-            if len(jobs) > 1:
-                feeds = {name: np.concatenate([job.feeds[name] for job in jobs]) for name in feeds}
+                        self._known[tuple(shapes.values())] = hit = False
+            feeds = {name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in parts.items()}
             copied = clock()
-            results = self._session.run(feeds, self._outputs, self._options)
-            outputs = dict(zip(self._outputs, map(np.asarray, results), strict=True))
-            return _Run(outputs, sum(job.rows for job in jobs), copied - begin, clock() - copied)
+            return _Run(self._without_lane(feeds), rows, copied - begin, clock() - copied)
         finally:
-            self._metrics.ran(sum(job.rows for job in jobs), clock() - begin, hit)
+            self._metrics.ran(rows, clock() - begin, hit)
 
-    def _key(self, shapes: Shapes) -> tuple[Shape, ...]:
-        """The shapes in the order of the model's inputs: clients may name these in any."""
-        return tuple(shapes[name] for name in self._signature.inputs if name in shapes)
+    def _without_lane(self, feeds: Results) -> Results:
+        """The outputs of a run of the session itself."""
+        outputs = self._session.run(feeds, self._outputs, self._options)
+        return dict(zip(self._outputs, map(np.asarray, outputs), strict=True))
 
     def _lane(self, shapes: Shapes) -> tuple[Lane | None, bool]:
         """The lane for these shapes, if they may have one, and whether that lane was there."""
-        key = self._key(shapes)
+        key = tuple(shapes.values())
         allowed = self._known.get(key)
         if allowed is None:
             if len(self._known) >= SHAPES_KEPT:
@@ -324,15 +318,8 @@ def bucket_size(rows: int, most: int) -> int:
     return min(size * 3 // 4 if size >= 4 and rows <= size * 3 // 4 else size, most)
 
 
-def _equal(one: Array, other: Array) -> bool:
-    """Whether two inputs are the same; NaN equals NaN here."""
-    if one.dtype.kind in "biuO":
-        return np.array_equal(one, other)
-    return np.array_equal(one.astype(np.float64), other.astype(np.float64), equal_nan=True)
-
-
-def same(shared: Array, alone: Array) -> bool:
-    """Whether the rows of a shared run are those of a run alone, up to rounding."""
+def same(shared: Array, alone: Array, tolerance: float = TOLERANCE) -> bool:
+    """Whether the rows of a shared run are those of a run alone, up to rounding; NaN equals NaN here."""
     if shared.shape != alone.shape:
         return False
     if shared.dtype.kind in "biuO":
@@ -340,4 +327,4 @@ def same(shared: Array, alone: Array) -> bool:
     # The kind of bfloat16 is none of numpy's.
     left, right = shared.astype(np.float64), alone.astype(np.float64)
     largest = np.abs(right[np.isfinite(right)]).max(initial=0.0)
-    return np.allclose(left, right, rtol=0, atol=TOLERANCE * largest, equal_nan=True)
+    return np.allclose(left, right, rtol=0, atol=tolerance * largest, equal_nan=True)
