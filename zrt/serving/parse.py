@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from types import NoneType
@@ -107,13 +107,8 @@ def _feeds(tensors: Any, binary: memoryview, signature: Signature) -> dict[str, 
     feeds: dict[str, Array] = {}
     begin = 0
     for tensor in tensors:
-        name = tensor.get("name") if isinstance(tensor, dict) else None
-        info = signature.inputs.get(name) if isinstance(name, str) else None
-        if info is None or name is None:
-            raise _bad(f"inputs: the model has no input {shown(name)}; it has {', '.join(map(repr, signature.inputs))}")
-        subject = f"input {name!r}"
-        if name in feeds:
-            raise _bad(f"{subject} is there twice")
+        name, subject = _named(tensor, signature.inputs, feeds, "input")
+        info = signature.inputs[name]
         wanted, shape = DATATYPES[info.element_type], _shape(tensor.get("shape"), info, subject)
         if tensor.get("datatype") != wanted:
             raise _bad(f"{subject}: the model takes {wanted}, got {shown(tensor.get('datatype'))}")
@@ -138,6 +133,17 @@ def _feeds(tensors: Any, binary: memoryview, signature: Signature) -> dict[str, 
     return feeds
 
 
+def _named(tensor: Any, known: Collection[str], seen: Collection[str], kind: str) -> tuple[str, str]:
+    """The name of a tensor, which is one of the `known` and not yet `seen`, and its subject for messages."""
+    name = tensor.get("name") if isinstance(tensor, dict) else None
+    if not isinstance(name, str) or name not in known:
+        raise _bad(f"{kind}s: the model has no {kind} {shown(name)}; it has {', '.join(map(repr, known))}")
+    subject = f"{kind} {name!r}"
+    if name in seen:
+        raise _bad(f"{subject} is there twice")
+    return name, subject
+
+
 def _shape(dims: Any, info: ValueInfo, subject: str) -> tuple[int, ...]:
     if not isinstance(dims, list) or not all(type(dim) is int and 0 <= dim < 2**63 for dim in dims):
         raise _bad(f"{subject}: expected a shape, a list of sizes, got {shown(dims)}")
@@ -160,13 +166,7 @@ def _outputs(wanted: Any, binary: bool, signature: Signature) -> dict[str, bool]
         raise _bad(f"outputs: expected a list, got {shown(wanted)}")
     outputs: dict[str, bool] = {}
     for output in wanted:
-        name = output.get("name") if isinstance(output, dict) else None
-        if not isinstance(name, str) or name not in signature.outputs:
-            names = ", ".join(map(repr, signature.outputs))
-            raise _bad(f"outputs: the model has no output {shown(name)}; it has {names}")
-        subject = f"output {name!r}"
-        if name in outputs:
-            raise _bad(f"{subject} is there twice")
+        name, subject = _named(output, signature.outputs, outputs, "output")
         parameters = _parameters(output, subject)
         if parameters.get("classification"):
             raise _bad(f"{subject}: classification is not supported")
