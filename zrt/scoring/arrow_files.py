@@ -197,11 +197,7 @@ def join(files: Sequence[Path], path: Path, kind: str) -> None:
 def _tables(files: Sequence[Path], kind: str) -> Iterator[Any]:
     for file in files:
         with reading(file, *UNREADABLE):
-            if kind == "parquet":
-                table = pyarrow.parquet.read_table(str(file))
-            else:
-                with pa.OSFile(str(file)) as opened:
-                    table = pa.ipc.open_file(opened).read_all()
+            table = datasets.dataset(file, format=kind).to_table()
         yield table
 
 
@@ -251,21 +247,17 @@ def _width(kind: Any) -> int:
 
 
 def _write(path: Path, kind: str, tables: Iterable[Any]) -> None:
-    """Writes tables of the same schema to one file."""
+    """Writes tables of the same schema, of which there is at least one, to one file."""
     # Also an iteration over `tables` may raise Arrow's errors.
-    writer = None
+    writer: Any = None
     try:
         for table in tables:
             shaped = flattened(table) if kind == "csv" else table
-            if writer is None:
-                writer = WRITERS[kind](str(path), shaped.schema)
+            writer = writer or WRITERS[kind](str(path), shaped.schema)
             if kind == "parquet":
                 writer.write_table(shaped, row_group_size=max(1, shaped.num_rows))
             else:
                 writer.write(shaped)
-        if writer is None:
-            path.touch()
-        else:
-            writer.close()
+        writer.close()
     except (pa.ArrowException, UnicodeError) as error:
         raise FileError(f"{kind} files cannot hold the results: {error}") from error

@@ -33,14 +33,15 @@ def write(path: Path, kind: str, result: Result) -> None:
 
 
 def join(files: Sequence[Path], path: Path, kind: str) -> None:
-    """Writes the rows of the files to one file, with about one of them in memory at a time."""
+    """Writes the rows of the files, one or more, to one file, with about one of them in memory at a time."""
     if kind == "csv":
         _join_csv(files, path)
     elif kind == "npy":
         _write_numpy(path, kind, {"": _Pieces(files, None)})
     elif kind == "npz":
-        names = _names(files[0]) if files else []
-        _write_numpy(path, kind, {name: _Pieces(files, name) for name in names})
+        with archive(files[0]) as first:
+            pieces = {name: _Pieces(files, name) for name in first.files}
+        _write_numpy(path, kind, pieces)
     else:
         from zrt.scoring import arrow_files
 
@@ -65,11 +66,6 @@ class _Pieces:
             yield piece
 
 
-def _names(file: Path) -> list[str]:
-    with archive(file) as opened:
-        return opened.files
-
-
 def _write_numpy(path: Path, kind: str, arrays: Mapping[str, Iterable[Array]]) -> None:
     """Writes arrays, each given by its pieces."""
     with open(path, "wb") as file:
@@ -86,7 +82,7 @@ def _write_numpy(path: Path, kind: str, arrays: Mapping[str, Iterable[Array]]) -
 def _write_array(file: Any, pieces: Iterable[Array]) -> None:
     """Writes an array, with one of its pieces in memory at a time."""
     shapes = [(piece.dtype, piece.shape) for piece in pieces]
-    dtype, row = (shapes[0][0], shapes[0][1][1:]) if shapes else (np.dtype(np.float32), ())
+    dtype, (_, *row) = shapes[0]
     header = np.lib.format.header_data_from_array_1_0(np.empty((0, *row), dtype))
     header["shape"] = (sum(shape[0] for _, shape in shapes), *row)
     # Not by a mapping of the file: where the disk is full, a write to one ends the process.
