@@ -110,7 +110,7 @@ def example(scorer: Scorer, made_up: Mapping[str, Array]) -> Mapping[str, Array]
     try:
         return scorer.run(made_up)
     except (OrtError, ShapeError):
-        return scorer.declared()
+        return {output.name: blank((1, *output.least), output.dtype) for output in scorer.declared}
 
 
 def _made_up(scorer: Scorer, inputs: Mapping[str, Rows]) -> dict[str, Array]:
@@ -119,9 +119,8 @@ def _made_up(scorer: Scorer, inputs: Mapping[str, Rows]) -> dict[str, Array]:
     for wanted in scorer.wanted:
         rows = inputs[wanted.name].values if wanted.name in inputs else ()
         shapes = (np.shape(row) for row in rows if row is not None)
-        near = next((shape for shape in shapes if matches(shape, wanted.row)), None)
-        made_up = [size or 1 for size in wanted.row]
-        feeds[wanted.name] = blank((1, *(made_up if near is None else near)), wanted.dtype)
+        row = next((shape for shape in shapes if matches(shape, wanted.row)), wanted.least)
+        feeds[wanted.name] = blank((1, *row), wanted.dtype)
     return feeds
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from zrt.errors import DTypeError
 from zrt.memory import arrays
+from zrt.values.type_info import ValueInfo
 
 Array = np.ndarray[Any, Any]
 
@@ -16,12 +17,23 @@ OUT_OF_RANGE = "a number is out of the range of the input's type"
 
 
 class Wanted(NamedTuple):
-    """An input: its type, and the shape that it takes of each row."""
+    """An input or output: its type, and the shape that it has of each row."""
 
     name: str
     dtype: np.dtype[Any]
     row: tuple[int | None, ...]
     """The shape of one row; None stands for an open size."""
+
+    @classmethod
+    def of(cls, info: ValueInfo) -> Self:
+        """The rows of a tensor of the model's."""
+        row = tuple(size if isinstance(size, int) else None for size in (info.shape or ())[1:])
+        return cls(info.name, info.element_type.dtype, row)
+
+    @property
+    def least(self) -> tuple[int, ...]:
+        """The shape of one row, with 1 for open sizes."""
+        return tuple(1 if size is None else size for size in self.row)
 
 
 class Rows(NamedTuple):
@@ -68,7 +80,7 @@ def fit_each(subject: str, values: Sequence[Any], wanted: Wanted) -> Rows:
     shapes = {array.shape for array in arrays if array is not None}
     if len(shapes) > 1:
         return Rows(arrays, bad)
-    filler = blank(shapes.pop() if shapes else [size or 1 for size in wanted.row], wanted.dtype)
+    filler = blank(shapes.pop() if shapes else wanted.least, wanted.dtype)
     return Rows(np.stack([filler if array is None else array for array in arrays]), bad)
 
 

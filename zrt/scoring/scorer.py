@@ -10,7 +10,7 @@ import numpy as np
 
 from zrt.errors import ArgumentError, MemoryLimitError, ShapeError, UnsupportedError
 from zrt.lanes.rows import padded_rows, write_rows
-from zrt.scoring.columns import Array, Wanted, blank
+from zrt.scoring.columns import Array, Wanted
 from zrt.session.session import Session
 from zrt.types import ValueKind
 
@@ -43,25 +43,10 @@ class Scorer:
         self.batch: int = sizes.pop() if sizes else batch
         if self.batch < 1:
             raise UnsupportedError("the model takes batches of 0 rows")
-        self.wanted: tuple[Wanted, ...] = tuple(
-            Wanted(
-                info.name,
-                info.element_type.dtype,
-                tuple(s if isinstance(s, int) else None for s in (info.shape or ())[1:]),
-            )
-            for info in session.inputs
-        )
-        infos = (*session.inputs, *session.outputs)
+        self.wanted: tuple[Wanted, ...] = tuple(map(Wanted.of, session.inputs))
         self.outputs: tuple[str, ...] = session.output_names
-        self._plain = all(info.element_type.dtype.kind != "O" for info in infos)
-
-    def declared(self) -> dict[str, Array]:
-        """Outputs of one blank row, as the model declares them, with 1 for open sizes."""
-        outputs = {}
-        for info in self._session.outputs:
-            row = [size if isinstance(size, int) else 1 for size in (info.shape or ())[1:]]
-            outputs[info.name] = blank((1, *row), info.element_type.dtype)
-        return outputs
+        self.declared: tuple[Wanted, ...] = tuple(map(Wanted.of, session.outputs))
+        self._plain = all(each.dtype.kind != "O" for each in (*self.wanted, *self.declared))
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs for a block of rows, of which each input has the same number."""
