@@ -178,6 +178,18 @@ def test_trailers_of_a_chunked_body_are_ignored(
     assert b"[2.0,4.0,6.0,8.0]" in answer
 
 
+def test_trailer_that_ends_the_connection_does_so_after_the_answer(
+    serve: Callable[..., Server], double: zrt.Session
+) -> None:
+    """The parser reads nothing after it: a further request would have no answer."""
+    port = serve({"m": double}).port
+    body = json.dumps({"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}).encode()
+    head = b"POST /v2/models/m/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = answer_to(port, head + b"%x\r\n%b\r\n0\r\nConnection: close\r\n\r\n" % (len(body), body))
+    assert statuses(answer) == [b"200"]
+    assert b"connection: close" in answer
+
+
 def test_refusal_is_a_document(serve: Callable[..., Server], double: zrt.Session) -> None:
     head, body = answer_to(serve({"m": double}).port, b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n").split(b"\r\n\r\n")
     assert b"content-type: application/json" in head

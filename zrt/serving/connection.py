@@ -165,6 +165,8 @@ class Connection(HttpToolsProtocol):
             # After an early answer the client owes its next request.
             if not self.cycle.response_complete:
                 self._heard = None
+            # After a trailer `Connection: close` the parser reads no further request.
+            self.cycle.keep_alive = self.cycle.keep_alive and self.parser.should_keep_alive()
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
