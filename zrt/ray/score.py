@@ -256,22 +256,15 @@ def _unpack(table: Any) -> Iterator[Any]:
 @contextmanager
 def _settings() -> Iterator[None]:
     """Ray's settings for a run: results in order, a block for each table, and no output of its own."""
-    logger, context = logging.getLogger("ray.data"), ray.data.DataContext.get_current()
-    options = context.execution_options
-    level, bars, order, size = (
-        logger.level,
-        context.enable_progress_bars,
-        options.preserve_order,
-        context.target_max_block_size,
-    )
+    logger, context = logging.getLogger("ray.data"), ray.data.DataContext.get_current().copy()
+    level = logger.level
     logger.setLevel(logging.ERROR)
     context.enable_progress_bars = False
-    options.preserve_order = True
+    context.execution_options.preserve_order = True
     # Ray joins smaller blocks; then one actor would get many chunks at a time.
     context.target_max_block_size = 1
     try:
-        yield
+        with ray.data.DataContext.current(context):
+            yield
     finally:
         logger.setLevel(level)
-        context.enable_progress_bars, context.target_max_block_size = bars, size
-        options.preserve_order = order
