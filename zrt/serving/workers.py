@@ -63,7 +63,7 @@ def serve(
     with temporary_folder("zrt-serve-") as folder:
         # The workers inherit the variables.
         variables = {FOLDER: folder} | cpu_budget.variables(cpu_budget.by_variable() / workers)
-        before = {name: os.environ.pop(name, None) for name in variables}
+        before = {name: os.environ[name] for name in variables.keys() & os.environ.keys()}
         handlers = {number: signal.getsignal(number) for number in SIGNALS}
         os.environ.update(variables)
         try:
@@ -81,10 +81,9 @@ def serve(
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             listening.close()
-            for name, text in before.items():
+            for name in variables:
                 del os.environ[name]
-                if text is not None:
-                    os.environ[name] = text
+            os.environ.update(before)
         failed = Path(folder, FAILED)
         if failed.exists():
             raise StartError(failed.read_text("utf-8"))
@@ -121,6 +120,7 @@ class _Supervisor(Multiprocess):
         self.failure: str = ""
         """How a worker died before all served."""
         self._folder = folder
+        self._failed = folder / FAILED
         self._started: Callable[[], None] | None = started
         self._known: set[int | None] = set()
 
@@ -138,10 +138,9 @@ class _Supervisor(Multiprocess):
         for process in before:
             # The worker has its own: without this one, the wait for the answer of one that dies ends at once.
             process.child_conn.close()
-        failed = Path(self._folder, FAILED)
-        if not failed.exists():
+        if not self._failed.exists():
             super().keep_subprocess_alive()
-        if failed.exists():
+        if self._failed.exists():
             self.should_exit.set()
             return
         for old, new in zip(before, self.processes, strict=True):
@@ -195,15 +194,14 @@ class _Supervisor(Multiprocess):
             # Nobody serves yet who could go on: the supervisor looks again in its next turn.
             self.signal_queue.append(signal.SIGHUP)
             return
-        failed = Path(self._folder, FAILED)
         reason = ""
         try:
             super().handle_hup()
         except OSError as error:
             reason = str(error)
-        if failed.exists():
-            reason = failed.read_text("utf-8")
-            failed.unlink()
+        if self._failed.exists():
+            reason = self._failed.read_text("utf-8")
+            self._failed.unlink()
         if reason:
             logger.error("the workers that serve go on, as a new one could not start: %s", reason)
 
