@@ -21,8 +21,6 @@ from zrt.session.session import Session
 
 logger: logging.Logger = logging.getLogger("zrt.serving")
 
-_CPU = ("CPUExecutionProvider",)
-
 
 class ServedModel:
     """One version of a model, with `Settings.lanes` threads that run its requests."""
@@ -66,15 +64,14 @@ class ServedModel:
         A model whose requests share runs has sizes without the first axis.
         """
         shares, most = self._batching.allowed, self._settings
+        kind = "KIND_CPU" if self._providers == ("CPUExecutionProvider",) else "KIND_AUTO"
         document: dict[str, Any] = {
             "name": self.name,
             "platform": PLATFORM,
             "backend": "onnxruntime",
             "max_batch_size": most.max_batch if shares else 0,
             **self.signature.configuration(shares),
-            "instance_group": [
-                {"name": self.name, "kind": "KIND_CPU" if self._providers == _CPU else "KIND_AUTO", "count": most.lanes}
-            ],
+            "instance_group": [{"name": self.name, "kind": kind, "count": most.lanes}],
         }
         if shares:
             document["dynamic_batching"] = {"max_queue_delay_microseconds": most.max_wait}

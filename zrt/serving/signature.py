@@ -32,10 +32,6 @@ PLATFORM = "onnxruntime_onnx"
 """The protocol's name of the models' format."""
 
 
-# Triton's configurations have another name for it.
-_CONFIGURED = {"BYTES": "STRING"}
-
-
 @dataclass(frozen=True, slots=True)
 class Signature:
     """The inputs and outputs of a model that requests name, in the model's order."""
@@ -89,7 +85,8 @@ class Signature:
             key: [
                 {
                     "name": tensor["name"],
-                    "data_type": "TYPE_" + _CONFIGURED.get(tensor["datatype"], tensor["datatype"]),
+                    # Triton's configurations have another name for texts.
+                    "data_type": "TYPE_" + tensor["datatype"].replace("BYTES", "STRING"),
                     "dims": tensor["shape"][skipped:],
                 }
                 for tensor in map(_tensor, infos.values())
