@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, ProcessCollector, Summary
 from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.registry import Collector
 
 # The variable of prometheus-client's for the folder in which the workers of a server keep their metrics.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -75,8 +74,7 @@ class Metrics:
             self.exposed: CollectorRegistry = registry
         else:
             self.exposed = CollectorRegistry()
-            _Counts(self.exposed, folder)
-            self.exposed.register(_Workers(Path(folder)))
+            _Workers(self.exposed, folder)
 
     def samples(self) -> Samples:
         """The present values; with several workers those of all of them."""
@@ -87,8 +85,12 @@ class Metrics:
         return samples
 
 
-class _Counts(MultiProcessCollector):
-    """The counts of all workers. prometheus-client fails on a file that a worker has made a moment ago: it is empty."""
+class _Workers(MultiProcessCollector):
+    """The counts of all workers, and the metrics of each one's process, with its id as a label.
+
+    prometheus-client has the latter for one process only, and fails on a file of counts that a worker has made a moment
+    ago: it is empty.
+    """
 
     def __init__(self, registry: CollectorRegistry, folder: str) -> None:
         self._folder = Path(folder)
@@ -96,24 +98,7 @@ class _Counts(MultiProcessCollector):
 
     def collect(self) -> Iterable[Metric]:
         files = [str(file) for file in self._folder.glob("*.db") if _is_filled(file)]
-        merged: Iterable[Metric] = self.merge(files)  # type: ignore[no-untyped-call]
-        return merged
-
-
-def _is_filled(file: Path) -> bool:
-    # That of a worker that died may be removed meanwhile.
-    with suppress(FileNotFoundError):
-        return file.stat().st_size > 0
-    return False
-
-
-class _Workers(Collector):
-    """The metrics of each worker's process, with its id as a label: prometheus-client knows none of several."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def collect(self) -> Iterable[Metric]:
+        yield from self.merge(files)  # type: ignore[no-untyped-call]
         families: dict[str, Metric] = {}
         for file in sorted(self._folder.glob(f"{WORKER}.*")):
             process = file.suffix[1:]
@@ -122,7 +107,14 @@ class _Workers(Collector):
                 samples, family.samples = family.samples, []
                 known = families.setdefault(family.name, family)
                 known.samples += [sample._replace(labels={"pid": process}) for sample in samples]
-        return families.values()
+        yield from families.values()
+
+
+def _is_filled(file: Path) -> bool:
+    # That of a worker that died may be removed meanwhile.
+    with suppress(FileNotFoundError):
+        return file.stat().st_size > 0
+    return False
 
 
 class ModelMetrics:
