@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zrt.serving.parse import Array, InferRequest
+from zrt.serving.parse import LENGTH, Array, InferRequest
 from zrt.serving.request_error import BAD_REQUEST, RequestError
 from zrt.serving.signature import DATATYPES, Signature
 from zrt.types import ElementType
-
-_LENGTH = struct.Struct("<I")
 
 
 class Answer(NamedTuple):
@@ -72,5 +69,5 @@ def _text_bytes(array: Array) -> bytes:
     for text in array.reshape(-1).tolist():
         # A model's own strings need not be UTF-8: zrt returns their bytes as surrogates.
         encoded = text.encode("utf-8", "surrogateescape")
-        parts += (_LENGTH.pack(len(encoded)), encoded)
+        parts += (LENGTH.pack(len(encoded)), encoded)
     return b"".join(parts)

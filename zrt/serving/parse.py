@@ -24,7 +24,8 @@ from zrt.values.value import MOST_DIMENSIONS
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-_LENGTH = struct.Struct("<I")
+# Before each string of binary data.
+LENGTH = struct.Struct("<I")
 
 # The most elements of a shape. Its length is checked first: Python multiplies as many digits as it gets.
 MOST_ELEMENTS = 2**63 - 1
@@ -214,10 +215,10 @@ def _texts(data: memoryview, count: int, subject: str) -> list[str]:
     while begin < len(data):
         if len(texts) == count:
             raise _bad(f"{subject}: the shape has {count} elements, got more")
-        start = begin + _LENGTH.size
+        start = begin + LENGTH.size
         if start > len(data):
             raise _bad(f"{subject}: the data end within the length of string {len(texts)}")
-        begin = start + _LENGTH.unpack_from(data, start - _LENGTH.size)[0]
+        begin = start + LENGTH.unpack_from(data, start - LENGTH.size)[0]
         if begin > len(data):
             raise _bad(f"{subject}: the data end within string {len(texts)}")
         try:
