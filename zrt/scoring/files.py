@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.files import reading
-from zrt._common.numpy_files import UNREADABLE
 from zrt.scoring.columns import Array, storable
 from zrt.scoring.results import Result
-from zrt.scoring.sources import NUMPY, archive
+from zrt.scoring.sources import NUMPY, Stored, archive, stored
 
 COPIED_BYTES = 1 << 20
 
@@ -54,19 +52,16 @@ class _Pieces:
     def __init__(self, files: Sequence[Path], name: str | None) -> None:
         self._files, self._name = files, name
 
-    def __iter__(self) -> Iterator[Array]:
-        piece: Array
+    def __iter__(self) -> Iterator[Array | Stored]:
         for file in self._files:
             if self._name is None:
-                with reading(file, *UNREADABLE):
-                    piece = np.lib.format.open_memmap(file, mode="r")
+                yield stored(file)
             else:
                 with archive(file) as opened:
-                    piece = opened[self._name]
-            yield piece
+                    yield opened[self._name]
 
 
-def _write_numpy(path: Path, kind: str, arrays: Mapping[str, Iterable[Array]]) -> None:
+def _write_numpy(path: Path, kind: str, arrays: Mapping[str, Iterable[Array | Stored]]) -> None:
     """Writes arrays, each given by its pieces."""
     with open(path, "wb") as file:
         if kind == "npy":
@@ -79,7 +74,7 @@ def _write_numpy(path: Path, kind: str, arrays: Mapping[str, Iterable[Array]]) -
                     _write_array(member, pieces)
 
 
-def _write_array(file: Any, pieces: Iterable[Array]) -> None:
+def _write_array(file: Any, pieces: Iterable[Array | Stored]) -> None:
     """Writes an array, with one of its pieces in memory at a time."""
     shapes = [(piece.dtype, piece.shape) for piece in pieces]
     dtype, (_, *row) = shapes[0]
@@ -88,9 +83,8 @@ def _write_array(file: Any, pieces: Iterable[Array]) -> None:
     # Not by a mapping of the file: where the disk is full, a write to one ends the process.
     np.lib.format.write_array_header_1_0(file, header)
     for piece in pieces:
-        plain = np.ascontiguousarray(piece)
-        for start in range(0, len(plain), step := max(1, COPIED_BYTES // max(1, plain[:1].nbytes))):
-            file.write(plain[start : start + step].tobytes())
+        for start in range(0, len(piece), step := max(1, COPIED_BYTES // max(1, piece[:1].nbytes))):
+            file.write(piece[start : start + step].tobytes())
 
 
 def _join_csv(files: Sequence[Path], path: Path) -> None:

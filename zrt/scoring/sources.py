@@ -127,7 +127,7 @@ def archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         yield opened
 
 
-class _Stored:
+class Stored:
     """An array in a ``.npy`` file, of which each slice is read when it is taken.
 
     Not by a mapping: where a mapped file is cut off meanwhile, the next access ends the process.
@@ -155,12 +155,13 @@ class _Stored:
         return values.reshape(shape)
 
 
-def _stored(path: Path) -> Array | _Stored:
+def stored(path: Path) -> Array | Stored:
+    """The array in a ``.npy`` file, read as a whole where its rows cannot be read by themselves."""
     with reading(path, *UNREADABLE):
         mapped = np.lib.format.open_memmap(path, mode="r")
         # In Fortran's order the bytes of a row are not side by side: such a file is read as a whole.
         in_pieces = mapped.ndim and mapped.dtype.itemsize and mapped.flags.c_contiguous
-        return _Stored(path, mapped) if in_pieces else np.load(path)
+        return Stored(path, mapped) if in_pieces else np.load(path)
 
 
 class NumpySource:
@@ -169,12 +170,12 @@ class NumpySource:
     def __init__(self, path: Path, kind: str) -> None:
         self.files: list[Path] = [path]
         if kind == "npy":
-            self._arrays: Mapping[str, Array | _Stored] = {"": _stored(path)}
+            self._arrays: Mapping[str, Array | Stored] = {"": stored(path)}
         else:
             with archive(path) as opened:
                 self._arrays = dict(opened)
         counts = {
-            name: len(array) if isinstance(array, np.ndarray | _Stored) and array.shape else None
+            name: len(array) if isinstance(array, np.ndarray | Stored) and array.shape else None
             for name, array in self._arrays.items()
         }
         if None in counts.values() or len(set(counts.values())) != 1:
