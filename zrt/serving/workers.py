@@ -85,10 +85,9 @@ def serve(
                 del os.environ[name]
             os.environ.update(before)
         failed = Path(folder, FAILED)
-        if failed.exists():
-            raise StartError(failed.read_text("utf-8"))
-        if supervisor.failure:
-            raise StartError(supervisor.failure)
+        failure = failed.read_text("utf-8") if failed.exists() else supervisor.failure
+        if failure:
+            raise StartError(failure)
     if supervisor.interrupted:
         raise KeyboardInterrupt
 
