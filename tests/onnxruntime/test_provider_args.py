@@ -225,6 +225,25 @@ class TestPlugin:
             session = ort.InferenceSession(model(self.NEG), options, [CPU])
         assert session.get_providers() == [CPU]
 
+    @pytest.mark.parametrize(
+        ("chosen", "expected"),
+        [
+            ([plugin.PROVIDER], [plugin.PROVIDER, CPU]),
+            ([plugin.PROVIDER, CPU], [plugin.PROVIDER, CPU]),
+            ([CPU, plugin.PROVIDER], [CPU, plugin.PROVIDER]),
+        ],
+    )
+    def test_chosen_provider_without_nodes_is_reported(self, ort: Any, chosen: list[str], expected: list[str]) -> None:
+        def choose(devices: Any, *_: Any) -> list[Any]:
+            by_name = {each.ep_name: each for each in devices}
+            return [by_name[name] for name in chosen]
+
+        options = ort.SessionOptions()
+        options.set_provider_selection_policy_delegate(choose)
+        session = ort.InferenceSession(model(), options)
+        assert session.get_providers() == expected
+        assert session.get_provider_options().keys() == set(expected)
+
 
 @ours
 class TestStrict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -156,8 +156,12 @@ class Selection:
     """
 
     def __init__(self, names: Sequence[str], options: Sequence[dict[str, str]], own: Any = None) -> None:
-        self._own = own if not names else None
+        self._own = None if names else own
         self._options: dict[str, dict[str, str]] = {}
+        if callable(self._own):
+            self._own = self._noting(self._own)
+        for one, settings in self._own if isinstance(self._own, list) else ():
+            self._options[one if isinstance(one, str) else one.provider] = settings
         self._plugins = _plugins()
         for name, settings in zip(names, options, strict=True):
             if name in _available() or name in self._plugins:
@@ -167,6 +171,16 @@ class Selection:
             elif name not in get_all_providers():
                 raise RuntimeError(f"Unknown Provider Type: {name}")
         self._options.setdefault(CPU, {})
+
+    def _noting(self, choose: Callable[..., list[EpDevice]]) -> Callable[..., list[EpDevice]]:
+        """The caller's function that chooses devices; the session reports their providers, also those without nodes."""
+
+        def choice(*arguments: Any) -> list[EpDevice]:
+            chosen = choose(*arguments)
+            self._options = {name: {} for name in (*(device.provider for device in chosen), CPU)}
+            return chosen
+
+        return choice
 
     def to_zrt(self) -> Any:
         """The `providers` of `zrt.Session`: the CPU takes every node, so those after it get none."""
@@ -195,14 +209,12 @@ class Selection:
 
     def names(self, session: Session) -> list[str]:
         """The names that the session reports, best first."""
-        return list(session.providers if self._own is not None else self._options)
+        # Of the devices that a rule (an `IntEnum`) has chosen, ONNX Runtime tells only those with nodes.
+        return list(session.providers if isinstance(self._own, int) else self._options)
 
     def reported(self, session: Session) -> dict[str, dict[str, str]]:
         """The options of each provider as the session reports them."""
-        options = dict(self._options)
-        for one, settings in self._own if isinstance(self._own, list) else ():
-            options[one if isinstance(one, str) else one.provider] = settings
-        return {name: self._reported(name, options.get(name, {})) for name in self.names(session)}
+        return {name: self._reported(name, self._options.get(name, {})) for name in self.names(session)}
 
     def _reported(self, name: str, settings: Mapping[str, str]) -> dict[str, str]:
         devices = self._plugins.get(name)
