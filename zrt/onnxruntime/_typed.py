@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from zrt.onnxruntime.adapters import AdapterFormat as AdapterFormat
-from zrt.onnxruntime.adapters import LoraAdapter as LoraAdapter
-from zrt.onnxruntime.allocators import OrtArenaCfg as OrtArenaCfg
-from zrt.onnxruntime.allocators import create_and_register_allocator as create_and_register_allocator
-from zrt.onnxruntime.allocators import create_and_register_allocator_v2 as create_and_register_allocator_v2
+from zrt.onnxruntime.adapters import *  # noqa: F403
+from zrt.onnxruntime.allocators import *  # noqa: F403
 from zrt.onnxruntime.compiler import OrtExternalInitializerInfo as OrtExternalInitializerInfo
 from zrt.onnxruntime.devices import OrtDevice as OrtDevice
 from zrt.onnxruntime.devices import OrtEpDevice as OrtEpDevice
@@ -20,17 +17,7 @@ from zrt.onnxruntime.engine import get_build_info as get_build_info
 from zrt.onnxruntime.engine import get_device as get_device
 from zrt.onnxruntime.engine import get_version_string as get_version_string
 from zrt.onnxruntime.engine import has_collective_ops as has_collective_ops
-from zrt.onnxruntime.enums import ExecutionMode as ExecutionMode
-from zrt.onnxruntime.enums import ExecutionOrder as ExecutionOrder
-from zrt.onnxruntime.enums import GraphOptimizationLevel as GraphOptimizationLevel
-from zrt.onnxruntime.enums import OrtAllocatorType as OrtAllocatorType
-from zrt.onnxruntime.enums import OrtCompileApiFlags as OrtCompileApiFlags
-from zrt.onnxruntime.enums import OrtDeviceMemoryType as OrtDeviceMemoryType
-from zrt.onnxruntime.enums import OrtExecutionProviderDevicePolicy as OrtExecutionProviderDevicePolicy
-from zrt.onnxruntime.enums import OrtHardwareDeviceType as OrtHardwareDeviceType
-from zrt.onnxruntime.enums import OrtMemoryInfoDeviceType as OrtMemoryInfoDeviceType
-from zrt.onnxruntime.enums import OrtMemType as OrtMemType
-from zrt.onnxruntime.enums import OrtSparseFormat as OrtSparseFormat
+from zrt.onnxruntime.enums import *  # noqa: F403
 from zrt.onnxruntime.forms import SessionIOBinding as SessionIOBinding
 from zrt.onnxruntime.node_args import ModelMetadata as ModelMetadata
 from zrt.onnxruntime.node_args import NodeArg as NodeArg

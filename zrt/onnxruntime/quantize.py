@@ -17,15 +17,15 @@ import numpy.typing as npt
 from zrt._common.arguments import wrong_type
 from zrt.onnxruntime import conversions
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float32]
-Bytes = npt.NDArray[np.uint8]
+_Array = npt.NDArray[Any]
+_Floats = npt.NDArray[np.float32]
+_Bytes = npt.NDArray[np.uint8]
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 # The arrays of the results and of the weights, the size of a block, N, K, and whether it is symmetric.
-Quantize = Callable[[Array, Array, Array, Array, int, int, int, bool], Answer]
+_Quantize = Callable[[_Array, _Array, _Array, _Array, int, int, int, bool], _Answer]
 
-BLOCK_SIZES = (16, 32, 64, 128, 256)
+_BLOCK_SIZES = (16, 32, 64, 128, 256)
 
 # Quantized at once, to bound the memory that the steps take.
 _ELEMENTS = 1 << 22
@@ -57,7 +57,7 @@ _NF4_LIMITS = np.array(
 )
 
 
-def pack_fp4_weights_for_cuda_moe_gemm(q_weights: Array, N: int, K: int) -> Bytes:  # noqa: N803
+def pack_fp4_weights_for_cuda_moe_gemm(q_weights: _Array, N: int, K: int) -> _Bytes:  # noqa: N803
     """Transpose a matrix of FP4 codes, [N, K / 2] bytes with two codes of a row each, to [K, N / 2], as one row.
 
     The first code of a pair is in the low bits, before and after. Raises `ValueError` for odd sizes and for another
@@ -76,15 +76,15 @@ def pack_fp4_weights_for_cuda_moe_gemm(q_weights: Array, N: int, K: int) -> Byte
 
 
 def quantize_matmul_bnb4(
-    target: Array, weights: Array, largest: Array, block_size: int, kind: int, columns: int, rows: int, /
+    target: _Array, weights: _Array, largest: _Array, block_size: int, kind: int, columns: int, rows: int, /
 ) -> None:
     """Quantize `weights`, [columns, rows] in memory, to the codes of bitsandbytes, in blocks of following elements.
 
     `kind` is 0 for FP4, 1 for NF4. `largest` gets the largest size of an element in each block.
     """
     size, count = _size(block_size, "block_size"), _size(columns, "columns") * _size(rows, "rows")
-    if size not in BLOCK_SIZES:
-        raise RuntimeError(f"block_size: {size} is none of {BLOCK_SIZES}")
+    if size not in _BLOCK_SIZES:
+        raise RuntimeError(f"block_size: {size} is none of {_BLOCK_SIZES}")
     if kind not in (_FP4, _NF4):
         raise RuntimeError(f"quant_type: {kind!r} is neither 0 (FP4) nor 1 (NF4)")
     flat = _floats(weights, count, "weights")
@@ -109,10 +109,10 @@ def quantize_matmul_bnb4(
 
 def _by_column(
     bits: int,
-    target: Array,
-    weights: Array,
-    scales: Array,
-    zeros: Array,
+    target: _Array,
+    weights: _Array,
+    scales: _Array,
+    zeros: _Array,
     block_size: int,
     columns: int,
     rows: int,
@@ -124,8 +124,8 @@ def _by_column(
     This is the layout of the operator MatMulNBits.
     """
     size, wide, high = _size(block_size, "block_size"), _size(columns, "N"), _size(rows, "K")
-    if size not in BLOCK_SIZES:
-        raise RuntimeError(f"block_size: {size} is none of {BLOCK_SIZES}")
+    if size not in _BLOCK_SIZES:
+        raise RuntimeError(f"block_size: {size} is none of {_BLOCK_SIZES}")
     even = conversions.boolean(symmetric, "is_symmetric")
     blocks, packing = -(-high // size), 8 // bits
     matrix = _floats(weights, high * wide, "weights").reshape(high, wide)
@@ -146,10 +146,10 @@ def _by_column(
 
 def _by_row(
     bits: int,
-    target: Array,
-    weights: Array,
-    scales: Array,
-    zeros: Array,
+    target: _Array,
+    weights: _Array,
+    scales: _Array,
+    zeros: _Array,
     block_size: int,
     columns: int,
     rows: int,
@@ -179,14 +179,14 @@ def _by_row(
     return even
 
 
-quantize_matmul_2bits: Quantize[None] = partial(_by_column, 2)
-quantize_matmul_4bits: Quantize[None] = partial(_by_column, 4)
-quantize_matmul_8bits: Quantize[None] = partial(_by_column, 8)
-quantize_qdq_matmul_2bits: Quantize[bool] = partial(_by_row, 2)
-quantize_qdq_matmul_4bits: Quantize[bool] = partial(_by_row, 4)
+quantize_matmul_2bits: _Quantize[None] = partial(_by_column, 2)
+quantize_matmul_4bits: _Quantize[None] = partial(_by_column, 4)
+quantize_matmul_8bits: _Quantize[None] = partial(_by_column, 8)
+quantize_qdq_matmul_2bits: _Quantize[bool] = partial(_by_row, 2)
+quantize_qdq_matmul_4bits: _Quantize[bool] = partial(_by_row, 4)
 
 
-def _quantized(bits: int, matrix: Array, size: int, symmetric: bool, sum_first: bool) -> tuple[Bytes, Array, Bytes]:
+def _quantized(bits: int, matrix: _Array, size: int, symmetric: bool, sum_first: bool) -> tuple[_Bytes, _Array, _Bytes]:
     """The elements of a matrix, with rows of padding, and the scale and the zero point of each block of each column.
 
     `sum_first` says whether the zero point is added before the elements are rounded, which decides some ties.
@@ -209,18 +209,18 @@ def _quantized(bits: int, matrix: Array, size: int, symmetric: bool, sum_first: 
     return values.astype(np.uint8).reshape(-1, wide), stored, zero.astype(np.uint8)
 
 
-def _rounded(values: Floats) -> Floats:
+def _rounded(values: _Floats) -> _Floats:
     """Rounded to the nearest integer, halves away from 0, as C's `roundf` does."""
     whole = np.trunc(values)
     return whole + np.copysign(np.abs(values - whole) >= 0.5, values)
 
 
-def _reciprocal(values: Floats) -> Floats:
+def _reciprocal(values: _Floats) -> _Floats:
     """1 / value, 0 for 0."""
     return np.where(values != 0, np.float32(1) / np.where(values != 0, values, np.float32(1)), np.float32(0))
 
 
-def _packed(values: Bytes, bits: int, fill: int) -> Bytes:
+def _packed(values: _Bytes, bits: int, fill: int) -> _Bytes:
     """Each row's elements in bytes, from the low end; `fill` for those that are missing in the last byte."""
     packing = 8 // bits
     padded = np.pad(values, ((0, 0), (0, -values.shape[1] % packing)), constant_values=fill)
@@ -234,7 +234,7 @@ def _size(value: Any, subject: str) -> int:
     return conversions.integer(value, subject, (0, conversions.INT32[1]))
 
 
-def _floats(array: Any, count: int, subject: str) -> Array:
+def _floats(array: Any, count: int, subject: str) -> _Array:
     """The first `count` elements of an array as float16 or, from any other type, as float32."""
     numbers = np.asarray(array)
     if numbers.dtype.kind not in "fiub":
@@ -245,7 +245,7 @@ def _floats(array: Any, count: int, subject: str) -> Array:
     return flat[:count]
 
 
-def _result(array: Any, count: int, dtype: npt.DTypeLike, subject: str) -> Array:
+def _result(array: Any, count: int, dtype: npt.DTypeLike, subject: str) -> _Array:
     """The first `count` elements of a caller's array, into which the result is written."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype:
         raise wrong_type(subject, f"an array of {np.dtype(dtype)}", array)

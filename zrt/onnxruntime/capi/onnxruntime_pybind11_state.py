@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     )
     from zrt.onnxruntime.devices import get_hardware_devices as get_hardware_devices
     from zrt.onnxruntime.devices import get_model_compatibility_for_ep_devices as get_model_compatibility_for_ep_devices
-    from zrt.onnxruntime.enums import ArenaExtendStrategy as ArenaExtendStrategy
-    from zrt.onnxruntime.enums import OrtCompiledModelCompatibility as OrtCompiledModelCompatibility
-    from zrt.onnxruntime.enums import OrtDeviceEpIncompatibilityReason as OrtDeviceEpIncompatibilityReason
-    from zrt.onnxruntime.enums import kNextPowerOfTwo as kNextPowerOfTwo
-    from zrt.onnxruntime.enums import kSameAsRequested as kSameAsRequested
     from zrt.onnxruntime.errors import DeviceReset as DeviceReset
     from zrt.onnxruntime.errors import EngineError as EngineError
     from zrt.onnxruntime.errors import EPFail as EPFail
@@ -37,19 +32,11 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.errors import NotFound as NotFound
     from zrt.onnxruntime.errors import NotImplemented as NotImplemented
     from zrt.onnxruntime.errors import RuntimeException as RuntimeException
-    from zrt.onnxruntime.forms import InferenceSession as InferenceSession
-    from zrt.onnxruntime.forms import ModelCompiler as ModelCompiler
-    from zrt.onnxruntime.forms import SparseTensor as SparseTensor
+    from zrt.onnxruntime.forms import *  # noqa: F403
     from zrt.onnxruntime.options import SessionObjectInitializer as SessionObjectInitializer
     from zrt.onnxruntime.options import get_default_session_options as get_default_session_options
     from zrt.onnxruntime.options import get_session_initializer as get_session_initializer
-    from zrt.onnxruntime.quantize import pack_fp4_weights_for_cuda_moe_gemm as pack_fp4_weights_for_cuda_moe_gemm
-    from zrt.onnxruntime.quantize import quantize_matmul_2bits as quantize_matmul_2bits
-    from zrt.onnxruntime.quantize import quantize_matmul_4bits as quantize_matmul_4bits
-    from zrt.onnxruntime.quantize import quantize_matmul_8bits as quantize_matmul_8bits
-    from zrt.onnxruntime.quantize import quantize_matmul_bnb4 as quantize_matmul_bnb4
-    from zrt.onnxruntime.quantize import quantize_qdq_matmul_2bits as quantize_qdq_matmul_2bits
-    from zrt.onnxruntime.quantize import quantize_qdq_matmul_4bits as quantize_qdq_matmul_4bits
+    from zrt.onnxruntime.quantize import *  # noqa: F403
     from zrt.onnxruntime.sparse import SparseBlockSparseView as SparseBlockSparseView
     from zrt.onnxruntime.sparse import SparseCooView as SparseCooView
     from zrt.onnxruntime.sparse import SparseCsrView as SparseCsrView
