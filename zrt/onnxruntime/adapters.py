@@ -8,7 +8,7 @@ from typing import Any, Final
 from zrt.loading import lora
 from zrt.onnxruntime import conversions, errors
 from zrt.onnxruntime.values import OrtValue
-from zrt.onnxruntime.wrapper import NotPickled, accessors
+from zrt.onnxruntime.wrapper import NotPickled, accessors, itself
 from zrt.values.value import Value
 
 
@@ -81,7 +81,7 @@ class AdapterFormat(NotPickled):
     adapter_version: int = accessors(get_adapter_version, set_adapter_version)
     model_version: int = accessors(get_model_version, set_model_version)
     parameters: dict[str, OrtValue] = accessors(get_parameters, set_parameters)
-    _adapter = property(lambda self: self)
+    _adapter = property(itself)
 
 
 class LoraAdapter(NotPickled):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from zrt.onnxruntime.devices import CPU as HOST
 from zrt.onnxruntime.devices import OrtDevice
 from zrt.onnxruntime.sessions import Session
 from zrt.onnxruntime.values import OrtValue, OrtValueVector, element_type, on_host, over_address
-from zrt.onnxruntime.wrapper import NotPickled
+from zrt.onnxruntime.wrapper import NotPickled, itself
 from zrt.session.io_binding import ARRAYS, IoBinding
 from zrt.session.session import Session as ZrtSession
 from zrt.types import ElementType, ValueKind
@@ -64,13 +64,9 @@ class IOBinding(NotPickled):
         # The names of outputs that the model does not have.
         self._unknown: set[str] = set()
 
-    @property
-    def _iobinding(self) -> IOBinding:
-        return self
-
-    def __copy__(self) -> Self:
-        # A copy binds for the original too.
-        return self
+    _iobinding = property(itself)
+    # A copy binds for the original too.
+    __copy__ = itself
 
     def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray[Any, Any]) -> None:
         """Binds an input to the memory of an array, which the binding keeps alive; a strided array is copied."""

@@ -19,7 +19,7 @@ from zrt.onnxruntime import conversions, errors
 from zrt.onnxruntime.enums import GraphOptimizationLevel, OrtCompileApiFlags
 from zrt.onnxruntime.options import SessionOptions
 from zrt.onnxruntime.values import OrtValue
-from zrt.onnxruntime.wrapper import NotPickled, Wrapper, attribute
+from zrt.onnxruntime.wrapper import NotPickled, Wrapper, attribute, itself
 from zrt.session.compile import compile
 from zrt.values.value import Value
 
@@ -192,9 +192,7 @@ class ModelCompiler(NotPickled):
             raise TypeError(f"the place of a weight is an OrtExternalInitializerInfo or None, not {type(place)}")
         return place.filepath, place.file_offset
 
-    @property
-    def _model_compiler(self) -> ModelCompiler:
-        return self
+    _model_compiler = property(itself)
 
     @property
     def get_initializer_location_func_wrapper(self) -> GetInitializerLocationFunc | None:

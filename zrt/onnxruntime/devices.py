@@ -22,7 +22,7 @@ from zrt.onnxruntime.enums import (
     OrtMemoryInfoDeviceType,
     OrtMemType,
 )
-from zrt.onnxruntime.wrapper import NotPickled, Unique, Wrapper, attribute
+from zrt.onnxruntime.wrapper import NotPickled, Unique, Wrapper, attribute, itself
 from zrt.session import compatibility
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, MemType
 
@@ -104,11 +104,8 @@ class OrtDevice(NotPickled):
         """The device of the arguments that many functions take: a name and numbers, or an `OrtDevice` for all."""
         return device_type if isinstance(device_type, cls) else cls.make(device_type, device_id, vendor_id)
 
-    def _get_c_device(self) -> OrtDevice:
-        return self
-
-    def __copy__(self) -> OrtDevice:
-        return self
+    _get_c_device = itself
+    __copy__ = itself
 
     def _memory(self) -> MemoryInfo | None:
         """The device's memory: one that a provider offers, the host's, or CUDA's; None for any other."""

@@ -21,7 +21,7 @@ from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import conversions, errors, feeds, notices, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg, model_metadata
 from zrt.onnxruntime.provider_args import ProviderOptions, Providers
-from zrt.onnxruntime.wrapper import accessors
+from zrt.onnxruntime.wrapper import accessors, itself
 from zrt.session.call import run_feeds
 from zrt.session.session import Session as ZrtSession
 from zrt.types import ExecutionMode
@@ -53,9 +53,7 @@ class Session:
         self._options: ort.SessionOptions | None = None
         self._enable_fallback = enable_fallback
 
-    @property
-    def _sess(self) -> Session:
-        return self
+    _sess = property(itself)
 
     # These are read at their first use, so that a load does not wait for them.
 

@@ -11,7 +11,7 @@ from zrt.onnxruntime import conversions, errors
 from zrt.onnxruntime.devices import CPU, OrtDevice
 from zrt.onnxruntime.enums import OrtSparseFormat
 from zrt.onnxruntime.node_args import type_string
-from zrt.onnxruntime.wrapper import Wrapper
+from zrt.onnxruntime.wrapper import Wrapper, itself
 from zrt.types import SparseFormat
 from zrt.values.sparse import SparseTensor as Content
 from zrt.values.value import Value
@@ -76,15 +76,9 @@ class SparseTensor(Wrapper):
             raise ValueError(f"sparse_tensor: expected a SparseTensor, got {type(sparse_tensor).__name__}")
         self._wrapped = sparse_tensor._wrapped
 
-    @property
-    def _tensor(self) -> SparseTensor:
-        return self
-
-    def _get_c_tensor(self) -> SparseTensor:
-        return self
-
-    def __copy__(self) -> Self:
-        return self
+    _tensor = property(itself)
+    _get_c_tensor = itself
+    __copy__ = itself
 
     @classmethod
     def sparse_coo_from_numpy(

@@ -19,7 +19,7 @@ from zrt.onnxruntime.devices import CPU, OrtDevice, OrtMemoryInfo, OrtSyncStream
 from zrt.onnxruntime.feeds import AS_BYTES, tensor_type
 from zrt.onnxruntime.provider_args import minor
 from zrt.onnxruntime.sparse import SparseTensor, device_name, type_name
-from zrt.onnxruntime.wrapper import NotPickled
+from zrt.onnxruntime.wrapper import NotPickled, itself
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
 from zrt.values import copy
 from zrt.values.value import MOST_DIMENSIONS, Value, at_address
@@ -143,12 +143,8 @@ class OrtValue(NotPickled):
         except Error as error:
             raise RuntimeError(str(error)) from error
 
-    @property
-    def _ortvalue(self) -> OrtValue:
-        return self
-
-    def _get_c_value(self) -> OrtValue:
-        return self
+    _ortvalue = property(itself)
+    _get_c_value = itself
 
     def __copy__(self) -> OrtValue:
         return OrtValue(self)

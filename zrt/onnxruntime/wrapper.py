@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
+
+Kind = TypeVar("Kind")
+
+
+def itself(thing: Kind) -> Kind:
+    """The object: for the names that lead to a layer below in the official package, and for copies that are shared."""
+    return thing
 
 
 class NotPickled:
