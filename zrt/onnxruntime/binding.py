@@ -148,7 +148,7 @@ class IOBinding(NotPickled):
 
     def _at_address(self, device_type: Any, device_id: int, kind: Any, shape: Any, address: int) -> OrtValue:
         device = OrtDevice._from(device_type, device_id, _NO_VENDOR)
-        sizes = conversions.dims(shape)
+        sizes = conversions.integers(shape, "shape")
         place = conversions.integer(address, "buffer_ptr", conversions.UINT64)
         if device.device_type() != HOST and len(self._session.providers) == 1:
             raise RuntimeError(f"the session copies nothing from a device of type {device.device_type()}")

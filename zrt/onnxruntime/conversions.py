@@ -112,11 +112,6 @@ def integers(values: Any, subject: str, limits: tuple[int, int] = INT64) -> list
     return elements(values, subject, lambda value, subject: integer(value, subject, limits))
 
 
-def dims(values: Any, subject: str = "shape") -> list[int]:
-    """The sizes of a shape."""
-    return integers(values, subject)
-
-
 def mapping(value: Any, subject: str) -> dict[str, Any]:
     """A mapping with texts as its keys, or an object with `items` and `[]` like a data frame."""
     if not (hasattr(type(value), "__getitem__") and hasattr(value, "items")):

@@ -77,9 +77,6 @@ class _Enumeration:
             return type(self) is type(other) and self._number == other._number
         return bool(self._number == (other._number if isinstance(other, _Enumeration) else other))
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 

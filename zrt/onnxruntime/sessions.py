@@ -41,6 +41,11 @@ def _options(options: Any, subject: str) -> Any:
     return options._to_zrt()
 
 
+def _node_args(kind: str) -> Any:
+    """A cached property of a session: the `NodeArg` of each of its `inputs`, `outputs` or `initializers`."""
+    return cached_property(lambda self: [NodeArg._of(info) for info in getattr(self._session, kind)])
+
+
 class Session:
     """The methods that need a loaded model; `InferenceSession` loads it."""
 
@@ -57,21 +62,9 @@ class Session:
 
     # These are read at their first use, so that a load does not wait for them.
 
-    @cached_property
-    def _inputs_meta(self) -> list[NodeArg]:
-        return [NodeArg._of(info) for info in self._session.inputs]
-
-    @cached_property
-    def _outputs_meta(self) -> list[NodeArg]:
-        return [NodeArg._of(info) for info in self._session.outputs]
-
-    @cached_property
-    def _output_names(self) -> list[str]:
-        return list(self._session.output_names)
-
-    @cached_property
-    def _overridable_initializers(self) -> list[NodeArg]:
-        return [NodeArg._of(info) for info in self._session.initializers]
+    _inputs_meta: list[NodeArg] = _node_args("inputs")
+    _outputs_meta: list[NodeArg] = _node_args("outputs")
+    _overridable_initializers: list[NodeArg] = _node_args("initializers")
 
     @cached_property
     def _model_meta(self) -> ModelMetadata:
@@ -173,7 +166,7 @@ class Session:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({names}).")
 
     def _wanted(self, output_names: Any) -> list[str]:
-        return conversions.strings(output_names, "output_names") if output_names else list(self._output_names)
+        return conversions.strings(output_names or self._session.output_names, "output_names")
 
     def _retried(self, work: Callable[[], Any], failure: OrtError | None = None) -> Any:
         """`work`, once more on the fallback providers if a provider fails; `failure` is that of a first attempt."""

@@ -185,6 +185,6 @@ def _sparse(form: SparseFormat, shape: Any, values: Any, indices: Any, outer: An
         raise RuntimeError("a sparse tensor from numpy arrays lies on the CPU, the arrays' own memory")
     if conversions.instance(values, np.ndarray, "values").dtype.hasobject:
         raise RuntimeError(f"values: a sparse tensor has no elements of {values.dtype}")
-    sizes = tuple(conversions.dims(shape, "dense_shape"))
+    sizes = tuple(conversions.integers(shape, "dense_shape"))
     with errors.as_runtime_error():
         return Value.from_sparse(Content(form, sizes, values, indices, outer))

@@ -127,7 +127,7 @@ class OrtValue(NotPickled):
     @staticmethod
     def _allocated(allocator: Allocator | None, shape: Any, kind: Any) -> OrtValue:
         """A new tensor of undefined content in an allocator's memory; None is the host's own."""
-        sizes, element = conversions.dims(shape), element_type(kind)
+        sizes, element = conversions.integers(shape, "shape"), element_type(kind)
         if min(sizes, default=0) < 0:
             raise RuntimeError(f"a tensor has no negative sizes, and the shape is {sizes}")
         if allocator is None and element in _ARRAY_TYPES:
@@ -458,7 +458,7 @@ class OrtValueVector(NotPickled):
     ) -> None:
         """Appends tensors over the memory of others: the owners, addresses, numpy types, shapes and devices."""
         places = conversions.integers(addresses, "addresses")
-        sizes = conversions.elements(shapes, "shapes", conversions.dims)
+        sizes = conversions.elements(shapes, "shapes", conversions.integers)
         lying = conversions.instances(devices, OrtDevice, "devices")
         if not len(owners) == len(places) == len(types) == len(sizes) == len(lying):
             raise IndexError("the owners, addresses, types, shapes and devices are not of equal number")
@@ -541,11 +541,9 @@ def over_address(
     memory = device._memory()
     if memory is None:
         raise RuntimeError(f"no provider has memory on the device {device._numbers}")
-    if element is ElementType.STRING:
-        raise RuntimeError("memory at an address holds numbers, and no strings")
-    if min(shape, default=0) < 0:
-        raise RuntimeError(f"a tensor has no negative sizes, and the shape is {shape}")
-    size = (math.prod(shape) * element.bits + 7) // 8
+    with errors.as_runtime_error():
+        # It refuses negative sizes, and strings.
+        size = nbytes(element, shape)
     if size >= 1 << 62:
         raise RuntimeError(f"a tensor of shape {shape} is too large")
     if size and not 0 < address < (1 << 64) - size:
