@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.binding import IOBinding as IOBinding
     from zrt.onnxruntime.capi import onnxruntime_validation as onnxruntime_validation
     from zrt.onnxruntime.compiler import ModelCompiler as ModelCompiler
-    from zrt.onnxruntime.devices import OrtDeviceVendorId as OrtDeviceVendorId
     from zrt.onnxruntime.engine import preload_dlls as preload_dlls
     from zrt.onnxruntime.engine import print_debug_info as print_debug_info
     from zrt.onnxruntime.sessions import InferenceSession as InferenceSession

@@ -5,14 +5,7 @@ from __future__ import annotations
 from zrt.onnxruntime.adapters import *  # noqa: F403
 from zrt.onnxruntime.allocators import *  # noqa: F403
 from zrt.onnxruntime.compiler import OrtExternalInitializerInfo as OrtExternalInitializerInfo
-from zrt.onnxruntime.devices import OrtDevice as OrtDevice
-from zrt.onnxruntime.devices import OrtEpDevice as OrtEpDevice
-from zrt.onnxruntime.devices import OrtHardwareDevice as OrtHardwareDevice
-from zrt.onnxruntime.devices import OrtMemoryInfo as OrtMemoryInfo
-from zrt.onnxruntime.devices import OrtSyncStream as OrtSyncStream
-from zrt.onnxruntime.devices import get_ep_devices as get_ep_devices
-from zrt.onnxruntime.devices import register_execution_provider_library as register_execution_provider_library
-from zrt.onnxruntime.devices import unregister_execution_provider_library as unregister_execution_provider_library
+from zrt.onnxruntime.devices import *  # noqa: F403
 from zrt.onnxruntime.engine import get_build_info as get_build_info
 from zrt.onnxruntime.engine import get_device as get_device
 from zrt.onnxruntime.engine import get_version_string as get_version_string

@@ -11,7 +11,6 @@ from zrt._native.builtin import bind_array
 from zrt.errors import ArgumentError, Error, ShapeError, UnsupportedError
 from zrt.memory.allocators import CPU, MemoryInfo, require_memory
 from zrt.onnxruntime import conversions, errors, feeds
-from zrt.onnxruntime.devices import CPU as HOST
 from zrt.onnxruntime.devices import OrtDevice
 from zrt.onnxruntime.sessions import Session
 from zrt.onnxruntime.values import OrtValue, OrtValueVector, element_type, on_host, over_address
@@ -150,7 +149,7 @@ class IOBinding(NotPickled):
         device = OrtDevice._from(device_type, device_id, _NO_VENDOR)
         sizes = conversions.integers(shape, "shape")
         place = conversions.integer(address, "buffer_ptr", conversions.UINT64)
-        if device.device_type() != HOST and len(self._session.providers) == 1:
+        if not device._is_cpu and len(self._session.providers) == 1:
             raise RuntimeError(f"the session copies nothing from a device of type {device.device_type()}")
         return over_address(place, sizes, element_type(kind), device)
 
@@ -218,8 +217,7 @@ class IOBinding(NotPickled):
 
     def _place(self, device_type: Any, device_id: int) -> MemoryInfo:
         """The memory of a device, or the host's if the session does not run on that device."""
-        device = OrtDevice._from(device_type, device_id, _NO_VENDOR)
-        memory = None if device.device_type() == HOST else device._memory()
+        memory = OrtDevice._from(device_type, device_id, _NO_VENDOR)._memory()
         if memory is None or memory == CPU:
             return CPU
         try:

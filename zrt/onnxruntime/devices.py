@@ -11,8 +11,7 @@ from zrt._native.library import library
 from zrt.environment import devices as listing
 from zrt.environment.environment import current
 from zrt.environment.streams import SyncStream
-from zrt.memory.allocators import CPU as HOST
-from zrt.memory.allocators import MemoryInfo
+from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.onnxruntime import conversions, errors
 from zrt.onnxruntime.enums import (
     OrtAllocatorType,
@@ -26,7 +25,7 @@ from zrt.onnxruntime.wrapper import NotPickled, Unique, Wrapper, attribute, itse
 from zrt.session import compatibility
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, MemType
 
-CPU, GPU, FPGA, NPU, DML = 0, 1, 2, 3, 4
+_CPU, _GPU, _FPGA, _NPU, _DML = 0, 1, 2, 3, 4
 
 _MEMORY_TYPES = int(DeviceMemType.DEFAULT), int(DeviceMemType.HOST_ACCESSIBLE)
 
@@ -44,7 +43,7 @@ class OrtDeviceVendorId(IntEnum):
     INTEL = 0x8086
 
 
-_TYPES = {"cpu": CPU, "gpu": GPU, "cuda": GPU, "webgpu": GPU, "npu": NPU, "cann": NPU, "dml": DML}
+_TYPES = {"cpu": _CPU, "gpu": _GPU, "cuda": _GPU, "webgpu": _GPU, "npu": _NPU, "cann": _NPU, "dml": _DML}
 _VENDORS = {"cuda": OrtDeviceVendorId.NVIDIA, "dml": OrtDeviceVendorId.MICROSOFT, "cann": OrtDeviceVendorId.HUAWEI}
 
 
@@ -82,9 +81,9 @@ class OrtDevice(NotPickled):
         memory = conversions.integer(numbers[0], "OrtDevice: the kind of memory", conversions.INT8)
         vendor = conversions.integer(numbers[1], "OrtDevice: the vendor", conversions.UINT32) if numbers[2:] else 0
         number = conversions.integer(numbers[-1], "OrtDevice: the number", conversions.INT16)
-        if kind == DML:
+        if kind == _DML:
             # An old number: a GPU of Microsoft's provider.
-            kind, vendor = GPU, int(OrtDeviceVendorId.MICROSOFT)
+            kind, vendor = _GPU, int(OrtDeviceVendorId.MICROSOFT)
         if memory not in _MEMORY_TYPES:
             raise RuntimeError(f"OrtDevice: {memory} is no kind of memory")
         self._numbers = (kind, memory, vendor, number)
@@ -107,11 +106,15 @@ class OrtDevice(NotPickled):
     _get_c_device = itself
     __copy__ = itself
 
+    @property
+    def _is_cpu(self) -> bool:
+        return self._numbers[0] == _CPU
+
     def _memory(self) -> MemoryInfo | None:
         """The device's memory: one that a provider offers, the host's, or CUDA's; None for any other."""
         kind, memory_type, vendor_id, number = self._numbers
-        if kind == CPU:
-            return HOST
+        if self._is_cpu:
+            return CPU
         for offered in listing.ep_devices():
             for memory in (offered.memory, offered.host_memory):
                 if memory is None:
@@ -120,7 +123,7 @@ class OrtDevice(NotPickled):
                 numbers = (place.device_type, place.device_mem_type, place.vendor_id or 0, place.device_id)
                 if numbers == self._numbers:
                     return memory
-        if kind == GPU and vendor_id in (0, OrtDeviceVendorId.NVIDIA):
+        if kind == _GPU and vendor_id in (0, OrtDeviceVendorId.NVIDIA):
             pinned = memory_type == DeviceMemType.HOST_ACCESSIBLE
             return MemoryInfo.cuda_pinned(number) if pinned else MemoryInfo.cuda(number)
         return None
@@ -143,14 +146,14 @@ class OrtDevice(NotPickled):
 
     mem_type = device_mem_type
     vendor_id = device_vendor_id
-    cpu: staticmethod[[], int] = staticmethod(lambda: CPU)
-    gpu: staticmethod[[], int] = staticmethod(lambda: GPU)
+    cpu: staticmethod[[], int] = staticmethod(lambda: _CPU)
+    gpu: staticmethod[[], int] = staticmethod(lambda: _GPU)
     cuda: staticmethod[[], int] = gpu
     webgpu: staticmethod[[], int] = gpu
-    npu: staticmethod[[], int] = staticmethod(lambda: NPU)
+    npu: staticmethod[[], int] = staticmethod(lambda: _NPU)
     cann: staticmethod[[], int] = npu
-    dml: staticmethod[[], int] = staticmethod(lambda: DML)
-    fpga: staticmethod[[], int] = staticmethod(lambda: FPGA)
+    dml: staticmethod[[], int] = staticmethod(lambda: _DML)
+    fpga: staticmethod[[], int] = staticmethod(lambda: _FPGA)
     default_memory: staticmethod[[], int] = staticmethod(lambda: _MEMORY_TYPES[0])
 
 

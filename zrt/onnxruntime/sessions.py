@@ -317,7 +317,7 @@ class Session:
         if len(feed_names) != len(values) or len(devices) < len(names) or len(fetches) > len(names):
             raise errors.failure(2, "the numbers of names, values and devices differ")
         by_name = dict(zip(conversions.strings(feed_names, "feed_names"), values, strict=True))
-        if any(device.device_type() for device in devices):
+        if not all(device._is_cpu for device in devices):
             binding = ort.IOBinding(self)
             for name, value in by_name.items():
                 binding.bind_ortvalue_input(name, value)
@@ -348,7 +348,7 @@ class Session:
         allocator there, and for strings.
         """
         device = ort.OrtDevice._from(device_type, device_id, vendor_id)
-        memory = None if device.device_type() == ort.OrtDevice.cpu() and device.device_id() else device._memory()
+        memory = None if device._is_cpu and device.device_id() else device._memory()
         if memory is not None:
             with suppress(ArgumentError):
                 return ort.OrtValue._allocated(self._session.allocator(memory), shape, element_type)

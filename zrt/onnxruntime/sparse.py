@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from zrt.onnxruntime import conversions, errors
-from zrt.onnxruntime.devices import CPU, OrtDevice
+from zrt.onnxruntime.devices import OrtDevice
 from zrt.onnxruntime.enums import OrtSparseFormat
 from zrt.onnxruntime.node_args import type_string
 from zrt.onnxruntime.wrapper import Wrapper, itself
@@ -181,7 +181,7 @@ def _indices(places: Any, dtype: type[np.signedinteger[Any]], subject: str) -> A
 
 
 def _sparse(form: SparseFormat, shape: Any, values: Any, indices: Any, outer: Any, device: OrtDevice) -> Value:
-    if conversions.instance(device, OrtDevice, "ort_device").device_type() != CPU:
+    if not conversions.instance(device, OrtDevice, "ort_device")._is_cpu:
         raise RuntimeError("a sparse tensor from numpy arrays lies on the CPU, the arrays' own memory")
     if conversions.instance(values, np.ndarray, "values").dtype.hasobject:
         raise RuntimeError(f"values: a sparse tensor has no elements of {values.dtype}")

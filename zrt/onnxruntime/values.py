@@ -15,7 +15,7 @@ from zrt.interop import dlpack
 from zrt.memory import arrays
 from zrt.memory.allocators import Allocator
 from zrt.onnxruntime import conversions, errors, notices
-from zrt.onnxruntime.devices import CPU, OrtDevice, OrtMemoryInfo, OrtSyncStream
+from zrt.onnxruntime.devices import OrtDevice, OrtMemoryInfo, OrtSyncStream
 from zrt.onnxruntime.feeds import AS_BYTES, tensor_type
 from zrt.onnxruntime.provider_args import minor
 from zrt.onnxruntime.sparse import SparseTensor, device_name, type_name
@@ -90,7 +90,7 @@ def _aligned(shape: list[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 def _allocator(device: OrtDevice) -> Allocator | None:
     """The allocator of a device's memory; None for the host's own."""
-    if device.device_type() == CPU:
+    if device._is_cpu:
         return None
     memory = device._memory()
     allocator = None if memory is None else current().shared_allocator(memory)
@@ -204,7 +204,7 @@ class OrtValue(NotPickled):
         else:
             # A masked array counts as its data, as in the official package.
             array = arrays.native(np.asarray(numpy_obj))
-        if device.device_type() == CPU:
+        if device._is_cpu:
             return OrtValue._of(None, array)
         value = OrtValue._allocated(_allocator(device), array.shape, element.onnx_code)
         _copy(Value.from_array(array), value._to_zrt())

@@ -8,15 +8,6 @@ from zrt.onnxruntime.homes import STATE, serve
 
 if TYPE_CHECKING:
     from zrt.onnxruntime._typed import *  # noqa: F403
-    from zrt.onnxruntime.devices import get_compatibility_info_from_model as get_compatibility_info_from_model
-    from zrt.onnxruntime.devices import (
-        get_compatibility_info_from_model_bytes as get_compatibility_info_from_model_bytes,
-    )
-    from zrt.onnxruntime.devices import (
-        get_hardware_device_ep_incompatibility_details as get_hardware_device_ep_incompatibility_details,
-    )
-    from zrt.onnxruntime.devices import get_hardware_devices as get_hardware_devices
-    from zrt.onnxruntime.devices import get_model_compatibility_for_ep_devices as get_model_compatibility_for_ep_devices
     from zrt.onnxruntime.errors import DeviceReset as DeviceReset
     from zrt.onnxruntime.errors import EngineError as EngineError
     from zrt.onnxruntime.errors import EPFail as EPFail
