@@ -69,6 +69,14 @@ def test_value_shares_the_memory_of_the_array_and_keeps_its_shape(ort) -> None:
     assert value.numpy().tolist() == [7, 7, 7, 7]
 
 
+def test_value_of_a_read_only_array_keeps_its_shape(ort) -> None:
+    array = np.ones(4, np.float32)
+    array.flags.writeable = False
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    array.resize((2, 2), refcheck=False)
+    assert value.shape() == [4]
+
+
 def test_value_of_a_strided_array_is_a_copy(ort) -> None:
     array = np.arange(6).reshape(2, 3).T
     value = ort.OrtValue.ortvalue_from_numpy(array)

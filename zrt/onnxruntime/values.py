@@ -198,12 +198,9 @@ class OrtValue(NotPickled):
         if not isinstance(numpy_obj, np.ndarray):
             raise RuntimeError(f"an OrtValue takes arrays of numbers, and no {type(numpy_obj).__name__}")
         element = element_type_of(numpy_obj.dtype)
-        if type(numpy_obj) is np.ndarray and numpy_obj.flags.carray and numpy_obj.dtype.isnative:
-            # The caller may change the shape of its own object.
-            array = numpy_obj.view()
-        else:
-            # A masked array counts as its data, as in the official package.
-            array = arrays.native(np.asarray(numpy_obj))
+        plain = type(numpy_obj) is np.ndarray and numpy_obj.flags.carray and numpy_obj.dtype.isnative
+        # A masked array counts as its data, as in the official package. The caller may change its own object's shape.
+        array = (numpy_obj if plain else arrays.native(np.asarray(numpy_obj))).view()
         if device._is_cpu:
             return OrtValue._of(None, array)
         value = OrtValue._allocated(_allocator(device), array.shape, element.onnx_code)
