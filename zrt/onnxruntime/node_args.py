@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from zrt.onnxruntime import conversions
 from zrt.onnxruntime.wrapper import Unique, Wrapper, attribute
@@ -64,6 +64,10 @@ class ModelMetadata(Wrapper):
 
     __slots__ = ()
 
+    @classmethod
+    def _of(cls, metadata: ZrtMetadata) -> Self:
+        return super()._of({name: getattr(metadata, name) for name in metadata.__match_args__})
+
     producer_name: str = _field("producer_name", conversions.string, "The tool that wrote the model.")
     graph_name: str = _field("graph_name", conversions.string, "The name of the graph.")
     domain: str = _field("domain", conversions.string, "The domain of the model.")
@@ -73,11 +77,6 @@ class ModelMetadata(Wrapper):
     custom_metadata_map: dict[str, str] = _field(
         "custom_metadata_map", conversions.texts, "Further texts by name: a new dictionary, set as a whole.", dict
     )
-
-
-def model_metadata(metadata: ZrtMetadata) -> ModelMetadata:
-    """The metadata of zrt in the official package's form."""
-    return ModelMetadata._of({name: getattr(metadata, name) for name in metadata.__match_args__})
 
 
 class OrtEpAssignedNode(Unique):

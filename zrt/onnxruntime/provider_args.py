@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -194,10 +194,6 @@ class Selection:
             arguments += [(name, settings)] if devices is None else [(device, settings) for device in devices]
         return arguments or None
 
-    def names_others(self) -> bool:
-        """Whether providers other than the CPU are named, so that a node on the CPU is a fallback."""
-        return isinstance(self.to_zrt(), list)
-
     def drop(self, error: ProviderError) -> None:
         """Leaves out the provider that cannot be used, with a warning; raises `error` if none is at fault."""
         for name in [] if self._own is not None else list(self._options):
@@ -212,13 +208,10 @@ class Selection:
         # Of the devices that a rule (an `IntEnum`) has chosen, ONNX Runtime tells only those with nodes.
         return list(session.providers if isinstance(self._own, int) else self._options)
 
-    def reported(self, session: Session) -> dict[str, dict[str, str]]:
-        """The options of each provider as the session reports them."""
-        return {name: self._reported(name, self._options.get(name, {})) for name in self.names(session)}
-
-    def _reported(self, name: str, settings: Mapping[str, str]) -> dict[str, str]:
-        devices = self._plugins.get(name)
-        return _effective(name, dict(settings)) if devices is None else {**devices[0].options, **settings}
+    def reported(self, name: str) -> dict[str, str]:
+        """The options of a provider as the session reports them."""
+        settings, devices = self._options.get(name, {}), self._plugins.get(name)
+        return _effective(name, settings) if devices is None else {**devices[0].options, **settings}
 
 
 def _effectual(name: str, settings: dict[str, str]) -> dict[str, str]:

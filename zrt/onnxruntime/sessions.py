@@ -19,7 +19,7 @@ from zrt._native import ort_messages
 from zrt.errors import ArgumentError, CallbackError, DTypeError, ModelError, OrtError, ProviderError, UnsupportedError
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import conversions, errors, feeds, notices, process, provider_args
-from zrt.onnxruntime.node_args import ModelMetadata, NodeArg, model_metadata
+from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import ProviderOptions, Providers
 from zrt.onnxruntime.wrapper import accessors, itself
 from zrt.session.call import run_feeds
@@ -68,7 +68,7 @@ class Session:
 
     @cached_property
     def _model_meta(self) -> ModelMetadata:
-        return model_metadata(self._session.metadata)
+        return ModelMetadata._of(self._session.metadata)
 
     def get_session_options(self) -> ort.SessionOptions:
         """The options of the session, as a `SessionOptions` of its own."""
@@ -506,7 +506,7 @@ class InferenceSession(Session):
         self._options = own
         self._session = session
         self._providers = selection.names(session)
-        self._provider_options = selection.reported(session)
+        self._provider_options = {name: selection.reported(name) for name in self._providers}
         for name in _READ:
             vars(self).pop(name, None)
 
@@ -515,8 +515,10 @@ def _loaded(model: Any, options: SessionOptions, selection: provider_args.Select
     """zrt's session, without the providers that cannot be used unless ``ZRT_STRICT`` forbids that."""
     strict = provider_args.strict()
     while True:
+        providers = selection.to_zrt()
         try:
-            return ZrtSession(model, options, selection.to_zrt(), strict=strict and selection.names_others())
+            # A node on the CPU is a fallback only where other providers are named.
+            return ZrtSession(model, options, providers, strict=strict and isinstance(providers, list))
         except ProviderError as error:
             if strict:
                 raise

@@ -384,10 +384,7 @@ class OrtValue(NotPickled):
         return array.view(np.uint8) if value.element_type is AS_BYTES else array
 
     def __array__(self, dtype: np.typing.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        array = self.numpy()
-        if copy is not None:
-            return np.array(array, dtype=dtype, copy=copy)
-        return array if dtype is None else np.asarray(array, dtype=dtype)
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def to_dlpack(self) -> Any:
         """A DLPack capsule over the tensor's memory, which the capsule keeps alive; before 1.32 bool becomes uint8."""
