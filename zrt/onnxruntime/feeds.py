@@ -97,9 +97,9 @@ def tensor_type(dtype: np.dtype[Any]) -> ElementType:
 def _array(array: np.ndarray[Any, Any], name: str) -> Value:
     element_type = tensor_type(array.dtype)
     if element_type is ElementType.STRING:
-        flat = array.reshape(-1).tolist()
+        texts = [each if isinstance(each, (str, bytes)) else str(each) for each in array.reshape(-1).tolist()]
         try:
-            return Value.from_strings([_text(each) for each in flat], array.shape, name)
+            return Value.from_strings(texts, array.shape, name)
         except ArgumentError as error:
             # Python's own error of a text that is no UTF-8, which the official package raises.
             cause = error.__context__
@@ -115,10 +115,6 @@ def _array(array: np.ndarray[Any, Any], name: str) -> Value:
     if element_type.packed:
         return Value.from_packed(pack(plain, element_type), element_type, plain.shape, name)
     return Value.from_array(plain, name)
-
-
-def _text(element: Any) -> str | bytes:
-    return element if isinstance(element, (str, bytes)) else str(element)
 
 
 def _list(info: ValueInfo | None, feed: list[Any]) -> np.ndarray[Any, Any]:

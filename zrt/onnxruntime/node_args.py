@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Self
 
 from zrt.onnxruntime import conversions
@@ -55,10 +56,6 @@ def _field(name: str, convert: Callable[[Any, str], Any], doc: str, read: Callab
     return property(lambda self: read(self._wrapped[name]), write, doc=doc)
 
 
-def _version(value: Any, subject: str) -> int:
-    return conversions.integer(value, subject, conversions.INT64)
-
-
 class ModelMetadata(Wrapper):
     """The text that the model's author wrote into it; writing changes this object alone, and not the model."""
 
@@ -73,7 +70,9 @@ class ModelMetadata(Wrapper):
     domain: str = _field("domain", conversions.string, "The domain of the model.")
     description: str = _field("description", conversions.string, "The description of the model.")
     graph_description: str = _field("graph_description", conversions.string, "The description of the graph.")
-    version: int = _field("version", _version, "The version; 2**63 - 1 for none.")
+    version: int = _field(
+        "version", partial(conversions.integer, limits=conversions.INT64), "The version; 2**63 - 1 for none."
+    )
     custom_metadata_map: dict[str, str] = _field(
         "custom_metadata_map", conversions.texts, "Further texts by name: a new dictionary, set as a whole.", dict
     )

@@ -336,14 +336,13 @@ class SessionOptions(Settings):
         It is called with the devices, the model's metadata, metadata of the run time and the largest number of
         devices, and returns those that a session uses.
         """
-        if delegate is None:
+        ask = conversions.function(delegate, "SessionOptions.set_provider_selection_policy_delegate")
+        if ask is None:
             self._policy = None
             return
-        if not callable(delegate):
-            raise wrong_type("SessionOptions.set_provider_selection_policy_delegate", "a function", delegate)
 
         def choose(devices: Sequence[zrt.EpDevice], metadata: Mapping[str, str]) -> list[zrt.EpDevice]:
-            selection = delegate([ort.OrtEpDevice._of(device) for device in devices], dict(metadata), {}, MOST_DEVICES)
+            selection = ask([ort.OrtEpDevice._of(device) for device in devices], dict(metadata), {}, MOST_DEVICES)
             return [conversions.instance(device, ort.OrtEpDevice, "a chosen device")._to_zrt() for device in selection]
 
         self._policy = choose
