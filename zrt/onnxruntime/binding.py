@@ -43,9 +43,6 @@ class IOBinding(NotPickled):
 
     def __init__(self, session: Session) -> None:
         self._open(session._sess._session)
-        # The arguments that bound each name, where that was no array.
-        self._inputs: dict[str, tuple[Any, ...]] = {}
-        self._outputs: dict[str, tuple[Any, ...]] = {}
 
     def _open(self, session: ZrtSession) -> None:
         """An empty binding of a session."""
@@ -56,6 +53,9 @@ class IOBinding(NotPickled):
         self._direct, self._arrays = self._bound.ports.direct_inputs, self._bound.inputs
         self._address = self._bound.address
         self._settled = self._bound.ports.settled
+        # The arguments that bound each name, where that was no array.
+        self._inputs: dict[str, tuple[Any, ...]] = {}
+        self._outputs: dict[str, tuple[Any, ...]] = {}
         # The shapes of the inputs, whether one has changed since the last run, and the outputs bound since then.
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._stale = False
@@ -314,7 +314,6 @@ class IOBinding(NotPickled):
         arrays = {name: (keepers[-1],) for name, keepers in bound if isinstance(keepers[-1], ndarray)}
         moved = IOBinding.__new__(IOBinding)
         moved._open(session)
-        moved._inputs, moved._outputs = {}, {}
         for name, (place, *memory) in (self._inputs | arrays).items():
             if isinstance(place, OrtValue):
                 moved.bind_ortvalue_input(name, place)
