@@ -190,8 +190,7 @@ class Selection:
         for name, settings in self._options.items():
             if name == CPU:
                 break
-            devices = self._plugins.get(name)
-            arguments += [(name, settings)] if devices is None else [(device, settings) for device in devices]
+            arguments += [(place, settings) for place in self._plugins.get(name, [name])]
         return arguments or None
 
     def drop(self, error: ProviderError) -> None:
