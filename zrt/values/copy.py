@@ -29,8 +29,6 @@ from zrt.values.value import Value, as_value, no_memory
 Copyable: TypeAlias = "np.ndarray[Any, Any] | Value | Buffer"
 # A stream and its handle, which keeps it open during a call.
 Queue: TypeAlias = "tuple[SyncStream, Handle] | None"
-# Pairs that one call copies, by where they come from and go to.
-Routes: TypeAlias = "dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]]"
 
 _CUDA = "zrt.cuda"
 
@@ -57,13 +55,23 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
         raise wrong_type("pairs", "(source, destination) pairs", pairs)
     require_type(stream, SyncStream | None, "stream", "a SyncStream")
     queue = None if stream is None else (stream, stream._open())
-    checked = [_check(pair, index) for index, pair in enumerate(pairs)]
-    routes = _routes([(s, d) for s, d in checked if isinstance(s, Value) and isinstance(d, Value)], stream)
+    on_host: list[tuple[Any, Any]] = []
+    # The other pairs, by where they come from and go to.
+    routes: dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]] = {}
+    for index, pair in enumerate(pairs):
+        source, destination = _check(pair, index)
+        if isinstance(source, Value) and isinstance(destination, Value):
+            routes.setdefault((source.memory, destination.memory), []).append((source, destination))
+        else:
+            on_host.append((source, destination))
+    for first, *_ in routes.values():
+        if stream is not None and not any(stream._reaches(side._open()) for side in first):
+            raise ArgumentError(f"stream: it belongs to {stream.device}, and the copy is between other devices")
     # Before the copies on the host, since only here a device without copies is found.
-    _copy_devices(routes, queue)
-    for source, destination in checked:
-        if isinstance(source, np.ndarray) and isinstance(destination, np.ndarray):
-            np.copyto(destination, source, casting="equiv")
+    for (origin, target), group in routes.items():
+        _copy_route(origin, target, group, queue)
+    for source, destination in on_host:
+        np.copyto(destination, source, casting="equiv")
 
 
 def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | tuple[Value, Value]:
@@ -118,51 +126,33 @@ def _array(side: Copyable) -> np.ndarray[Any, Any]:
     return side.numpy() if isinstance(side, Value) else np.asarray(side)
 
 
-def _routes(pairs: list[tuple[Value, Value]], stream: SyncStream | None) -> Routes:
-    """Pairs on devices, by their origin and target; `ArgumentError` where the stream is that of neither."""
-    routes: Routes = {}
-    for source, destination in pairs:
-        routes.setdefault((source.memory, destination.memory), []).append((source, destination))
-    for (source, destination), *_ in routes.values():
-        if stream is not None and not any(stream._reaches(side._open()) for side in (source, destination)):
-            raise ArgumentError(f"stream: it belongs to {stream.device}, and the copy is between other devices")
-    return routes
-
-
-def _copy_devices(routes: Routes, queue: Queue) -> None:
-    """Copies the pairs of each route by one call of ``CopyTensors``."""
-    for (origin, target), group in routes.items():
-        missing = ""
-        try:
-            try:
-                _copy_route(group, queue)
-            except NotImplementedByOrtError:
-                missing = register_cuda(origin, target)
-                if missing:
-                    raise
-                _copy_route(group, queue)
-        except NotImplementedByOrtError as error:
-            reason = missing or "CUDA's provider library has none"
-            raise UnsupportedError(
-                f"no copy from {origin.name} to {target.name}: {reason} (ONNX Runtime: {error})"
-            ) from error
-
-
-def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
+def _copy_route(
+    origin: MemoryInfo, target: MemoryInfo, group: list[tuple[Value, Value]], queue: Queue, retried: bool = False
+) -> None:
+    """Copies pairs from one memory to another by one call of ``CopyTensors``, and by a second one where CUDA's
+    provider library has to be registered first."""
     sources = [source._open() for source, _ in group]
     destinations = [destination._open() for _, destination in group]
     if queue is not None:
         # Keep them before the call: ORT may read and write them after it returns.
         queue[0]._keep([*sources, *destinations])
-    status.check(
-        api().CopyTensors(
-            current().pointer,
-            [handle.pointer for handle in sources],
-            [handle.pointer for handle in destinations],
-            NULL if queue is None else queue[1].pointer,
-            len(group),
+    try:
+        status.check(
+            api().CopyTensors(
+                current().pointer,
+                [handle.pointer for handle in sources],
+                [handle.pointer for handle in destinations],
+                NULL if queue is None else queue[1].pointer,
+                len(group),
+            )
         )
-    )
+    except NotImplementedByOrtError as error:
+        reason = "CUDA's provider library has none" if retried else register_cuda(origin, target)
+        if reason:
+            raise UnsupportedError(
+                f"no copy from {origin.name} to {target.name}: {reason} (ONNX Runtime: {error})"
+            ) from error
+        _copy_route(origin, target, group, queue, retried=True)
 
 
 def register_cuda(*memories: MemoryInfo) -> str:
