@@ -12,8 +12,8 @@ import numpy as np
 from zrt._common.arguments import boolean, choose, integer, shown
 from zrt._common.public import public_in
 from zrt._native import status
-from zrt.errors import ArgumentError, DTypeError, UnsupportedError
-from zrt.types import ElementType, MemType
+from zrt.errors import ArgumentError, DTypeError
+from zrt.types import ElementType, MemType, require_tensors
 
 REQUIRED: Any = object()
 """The `default` of an attribute without one: every node must give the attribute."""
@@ -40,8 +40,7 @@ class Port:
             return ElementType.UNDEFINED
         with status.named(subject):
             element_type = ElementType.of(self.dtype)
-        if element_type.refused:
-            raise UnsupportedError(f"{subject}: {element_type.name}: {element_type.refused}")
+        require_tensors(element_type, subject)
         return element_type
 
     def check(self, subject: str) -> None:

@@ -10,14 +10,13 @@ import numpy as np
 from zrt._common.arguments import integer, require_type, text
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
-from zrt._native.cdata import buffer_at, new_array, sizeof, strings
-from zrt._native.handle import Handle
+from zrt._native.cdata import buffer_at, new_array, sizeof
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
 from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
 from zrt.errors import ArgumentError, OrtError, OutOfRangeError, UnsupportedError
-from zrt.types import ElementType
-from zrt.values.type_info import Dim, read_shape
+from zrt.types import ElementType, require_tensors
+from zrt.values.type_info import Dim, read_shape, write_shape
 
 # The kinds of attributes, with their ``OrtOpAttrType``.
 _CODES: dict[Any, int] = {
@@ -98,24 +97,21 @@ class ShapeContext(CallScoped):
         if number >= self._certain:
             # ORT does not check the index and would write past the end of its list of outputs.
             raise OutOfRangeError(f"{self.op_type}: only its first {self._certain} outputs are in every node")
-        table = api()
-        with status.named(f"output {index}"):
+        subject = f"output {index}"
+        with status.named(subject):
             kind = ElementType.of(dtype)
-        if kind.refused:
-            raise UnsupportedError(f"output {index}: {kind.name}: {kind.refused}")
-        info = Handle.make(
-            table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
-        )
-        require_type(shape, Sequence, f"output {index}", "a shape")
-        dims = [int(dim) if isinstance(dim, np.integer) else dim for dim in shape]
-        sizes = [
-            -1 if dim is None or isinstance(dim, str) else integer(dim, f"output {index}", 0, 2**63 - 1) for dim in dims
-        ]
-        names = [text(dim, f"output {index}") if isinstance(dim, str) else b"" for dim in dims]
-        status.check(table.SetTensorElementType(info.pointer, kind.onnx_code))
-        status.check(table.SetDimensions(info.pointer, new_array("int64_t", sizes), len(sizes)))
-        status.check(table.SetSymbolicDimensions(info.pointer, strings(names), len(names)))
-        status.check(table.ShapeInferContext_SetOutputTypeShape(pointer, number, info.pointer))
+        require_tensors(kind, subject)
+        require_type(shape, Sequence, subject, "a shape")
+        info = write_shape(kind.onnx_code, [_dim(dim, subject) for dim in shape])
+        status.check(api().ShapeInferContext_SetOutputTypeShape(pointer, number, info.pointer))
+
+
+def _dim(dim: Any, subject: str) -> Dim:
+    if dim is None:
+        return None
+    if isinstance(dim, str):
+        return text(dim, subject).decode()
+    return integer(int(dim) if isinstance(dim, np.integer) else dim, subject, 0, 2**63 - 1)
 
 
 def _read(attribute: Any, kind: Any, name: str) -> Any:

@@ -14,6 +14,8 @@ from zrt.graph import types
 from zrt.graph.model_proto import called, package
 from zrt.graph.tensors import raw
 from zrt.memory.allocators import cpu_memory, default_allocator
+from zrt.types import new_tensor
+from zrt.values.type_info import write_shape
 from zrt.values.value import Value
 
 Borrowed = Mapping[str, Value]
@@ -31,17 +33,8 @@ def type_info(kind: types.GraphType | None) -> Handle:
     """A new ``OrtTypeInfo`` of a dense tensor."""
     # `Engine` refuses values of other types.
     assert isinstance(kind, types.TensorType)
-    table = api()
-    shape = Handle.make(
-        table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
-    )
-    status.check(table.SetTensorElementType(shape.pointer, int(kind.element_type)))
-    if kind.shape is not None:
-        names = strings(dim if isinstance(dim, str) else "" for dim in kind.shape)
-        sizes = [dim if isinstance(dim, int) else -1 for dim in kind.shape]
-        status.check(table.SetDimensions(shape.pointer, sizes, len(sizes)))
-        status.check(table.SetSymbolicDimensions(shape.pointer, names, len(sizes)))
-    return Handle.make(table.ReleaseTypeInfo, [], editor_api().CreateTensorTypeInfo, "OrtTypeInfo", shape.pointer)
+    info = write_shape(int(kind.element_type), kind.shape)
+    return Handle.make(api().ReleaseTypeInfo, [], editor_api().CreateTensorTypeInfo, "OrtTypeInfo", info.pointer)
 
 
 class Assembly:
@@ -84,17 +77,14 @@ class Assembly:
     def initializer(self, tensor: Any, borrowed: Value | None) -> None:
         """Adds an initializer: a copy of the tensor's content, or the borrowed memory of a value."""
         kind = types.of_code(tensor.data_type, tensor.name)
-        described = list(tensor.dims), len(tensor.dims), int(kind)
-        table, name = api(), tensor.name.encode()
+        table, name, shape = api(), tensor.name.encode(), tuple(tensor.dims)
         with status.named(f"initializer {tensor.name!r}"):
             if borrowed is None:
-                create = table.CreateTensorAsOrtValue
-                value = Handle.make(table.ReleaseValue, [], create, "OrtValue", default_allocator(), *described)
+                value = new_tensor(table.CreateTensorAsOrtValue, (default_allocator(),), shape, kind)
                 _fill(value.pointer, raw(tensor))
             else:
-                create = table.CreateTensorWithDataAsOrtValue
                 place = cpu_memory().pointer, pointer_to(borrowed.address), borrowed.nbytes
-                value = Handle.make(table.ReleaseValue, [borrowed._open()], create, "OrtValue", *place, *described)
+                value = new_tensor(table.CreateTensorWithDataAsOrtValue, place, shape, kind, [borrowed._open()])
             borrows = borrowed is not None
             status.check(lib.zrt_editor_initializer(self.handle.pointer, name, value.reference, borrows))
 

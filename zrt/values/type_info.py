@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
-from zrt._native.cdata import buffer_at, new_array, numbers
+from zrt._native.cdata import buffer_at, new_array, numbers, strings
+from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.types import ElementType, ValueKind
 
@@ -108,6 +109,20 @@ def format_shape(shape: tuple[Dim, ...] | None) -> str:
 
 def _text(dim: Any) -> str | None:
     return status.string(dim) or None if dim else None
+
+
+def write_shape(code: int, shape: Sequence[Dim] | None) -> Handle:
+    """A new ``OrtTensorTypeAndShapeInfo``; `code` is the number of the element type for the function that reads it."""
+    table = api()
+    create = table.CreateTensorTypeAndShapeInfo
+    info = Handle.make(table.ReleaseTensorTypeAndShapeInfo, [], create, "OrtTensorTypeAndShapeInfo")
+    status.check(table.SetTensorElementType(info.pointer, code))
+    if shape is not None:
+        names = strings(dim if isinstance(dim, str) else "" for dim in shape)
+        sizes = [dim if isinstance(dim, int) else -1 for dim in shape]
+        status.check(table.SetDimensions(info.pointer, sizes, len(sizes)))
+        status.check(table.SetSymbolicDimensions(info.pointer, names, len(sizes)))
+    return info
 
 
 def read_shape(info: Any) -> tuple[Dim, ...] | None:
