@@ -16,10 +16,12 @@ from zrt.errors import AllocationError, DLPackError, DTypeError, Error
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, MOST_DEVICE_ID, MemoryInfo
 from zrt.types import ElementType, MemType, as_shape, nbytes, require_tensors
-from zrt.values.dlpack_export import CODES, DEVICE_OF_MEMORY, VERSION, Device, check_stream, pair
+from zrt.values.dlpack_export import CODES, DEVICE_OF_MEMORY, VERSION, Device, check_stream, device_for, pair
 from zrt.values.value import MOST_DIMENSIONS, Value, over
 
 _ELEMENT_TYPES: Final = {(code, element_type.bits): element_type for element_type, code in CODES.items()}
+
+_MEMORY_OF_DEVICE: Final = {device: name for name, device in DEVICE_OF_MEMORY.items()} | {Device.CUDA_MANAGED: "Cuda"}
 
 _give_back = ffi.addressof(lib, "zrt_dlpack_give_back")
 
@@ -55,10 +57,11 @@ def from_dlpack(
         raise wrong_type(subject, "an object with __dlpack__", thing)
     arrays.check_unmasked(thing, subject)
     require_type(copy, bool | None, "copy", "True, False or None")
+    require_type(device, MemoryInfo | None, "device", "a MemoryInfo")
     keywords: dict[str, Any] = {}
     try:
         kind, number = pair(thing.__dlpack_device__(), "__dlpack_device__")
-        wanted = (kind, number) if device is None else _device_for(device)
+        wanted = (kind, number) if device is None else device_for(device, "device")
         if wanted != (kind, number):
             keywords["dl_device"] = wanted
         # A copy on the host is made here: older libraries do not know the keyword.
@@ -93,16 +96,11 @@ def element_type_in(capsule: Any) -> ElementType | None:
     tensor = ffi.new("zrt_dl_tensor *")
     if lib.zrt_dlpack_look(id(capsule), tensor):
         raise DLPackError(f"expected a capsule with a tensor, got {shown(capsule)}")
+    return _known(tensor)
+
+
+def _known(tensor: Any) -> ElementType | None:
     return _ELEMENT_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
-
-
-def _device_for(memory: MemoryInfo) -> tuple[int, int]:
-    require_type(memory, MemoryInfo, "device", "a MemoryInfo")
-    if memory.is_host:
-        return int(DEVICE_OF_MEMORY.get(memory.name, Device.CPU)), memory.device_id
-    if memory.name not in DEVICE_OF_MEMORY:
-        raise DLPackError(f"device: memory {memory.name!r} has no DLPack device type")
-    return int(DEVICE_OF_MEMORY[memory.name]), memory.device_id
 
 
 def as_feed(thing: Any, subject: str) -> Any:
@@ -167,7 +165,7 @@ def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) ->
 
 
 def _element_type(tensor: Any, flags: int, subject: str) -> ElementType:
-    known = _ELEMENT_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    known = _known(tensor)
     if known is None:
         raise DTypeError(
             f"{subject}: ONNX has no element type for DLPack's (code {tensor.code}, {tensor.bits} bits, "
@@ -180,22 +178,15 @@ def _element_type(tensor: Any, flags: int, subject: str) -> ElementType:
 
 
 def _memory(tensor: Any, subject: str) -> MemoryInfo:
-    number = tensor.device_id
-    match tensor.device_type:
-        case Device.CPU:
-            return CPU
-        case _ if not 0 <= number <= MOST_DEVICE_ID:
-            raise DLPackError(f"{subject}: it claims to lie on device {number}")
-        case Device.CUDA | Device.CUDA_MANAGED:
-            return MemoryInfo.cuda(number)
-        case Device.CUDA_HOST:
-            return MemoryInfo.cuda_pinned(number)
-        case Device.ROCM:
-            return MemoryInfo("Hip", number)
-        case Device.ROCM_HOST:
-            return MemoryInfo("HipPinned", number, mem_type=MemType.CPU_OUTPUT)
-        case other:
-            raise DLPackError(f"{subject}: DLPack's device type {other} has no memory in ONNX Runtime")
+    device, number = tensor.device_type, tensor.device_id
+    if device == Device.CPU:
+        return CPU
+    if not 0 <= number <= MOST_DEVICE_ID:
+        raise DLPackError(f"{subject}: it claims to lie on device {number}")
+    if device not in _MEMORY_OF_DEVICE:
+        raise DLPackError(f"{subject}: DLPack's device type {device} has no memory in ONNX Runtime")
+    name = _MEMORY_OF_DEVICE[device]
+    return MemoryInfo(name, number, mem_type=MemType.CPU_OUTPUT if name.endswith("Pinned") else MemType.DEFAULT)
 
 
 def _needs_copy(

@@ -12,6 +12,7 @@ from zrt._common.arguments import integer, require_type, wrong_type
 from zrt._native import ffi, lib
 from zrt._native.cdata import NULL, new_array, pointer_to
 from zrt.errors import AllocationError, ArgumentError, DLPackError
+from zrt.memory.allocators import MemoryInfo
 from zrt.types import ElementType
 from zrt.values.copy import copy as copy_tensor
 from zrt.values.value import Value
@@ -68,11 +69,16 @@ def device_of(value: Value) -> tuple[int, int]:
     value._open()
     if not value.is_tensor or value.element_type is ElementType.STRING:
         raise DLPackError(f"{value!r}: DLPack carries tensors of numbers")
-    where = value.memory
-    device = DEVICE_OF_MEMORY.get(where.name, Device.CPU if where.is_host else None)
+    device, number = device_for(value.memory, "value")
+    return device, 0 if device == Device.CPU else number
+
+
+def device_for(memory: MemoryInfo, subject: str) -> tuple[int, int]:
+    """The device of a memory in DLPack's numbers."""
+    device = DEVICE_OF_MEMORY.get(memory.name, Device.CPU if memory.is_host else None)
     if device is None:
-        raise DLPackError(f"this value lies on {where.name}:{where.device_id}, which has no DLPack device type")
-    return int(device), 0 if device is Device.CPU else where.device_id
+        raise DLPackError(f"{subject}: memory {memory.name!r} has no DLPack device type")
+    return int(device), memory.device_id
 
 
 def export(value: Value, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
