@@ -305,6 +305,8 @@ def test_declared_types_of_intermediate_values(graph: zrt.Graph) -> None:
     hidden = graph.op("Any", graph.value("x"), domain="custom")
     with pytest.raises(DTypeError, match=f"'{hidden.name}': a type is missing"):
         graph.value_info(hidden, None)
+    with pytest.raises(DTypeError, match=r"value_info: expected a GraphValue .* got NoneType"):
+        graph.value_info(None, "float32")
     graph.value_info(hidden, "float32", ("n", 7))
     graph.output(graph.op("Relu", hidden))
     assert types.from_proto(graph.to_onnx().graph.output[0].type, "y") == TensorType("float32", ("n", 7))

@@ -287,7 +287,10 @@ class Graph:
         subject = f"op {op_type!r}"
         domain = _domain(text(domain, f"{subject}: domain").decode())
         schema = schemas.find(op_type, domain, self._opset(domain, subject))
-        names = self._usable(inputs, subject)
+        names = [
+            "" if value is None else self._usable(value, f"{subject}: input {index}")
+            for index, value in enumerate(inputs)
+        ]
         if schema is not None:
             schemas.check_inputs(schema, names)
         require_type(attributes, Mapping | None, f"{subject}: attributes", "a dict")
@@ -319,9 +322,7 @@ class Graph:
         which `op` takes as ``outputs="logits"``.
         """
         self._change()
-        [name] = self._usable([value], "output")
-        if not name:
-            raise wrong_type("output", "a GraphValue", None)
+        name = self._usable(value, "output")
         subject = f"output {name!r}"
         if name not in self._names:
             raise ArgumentError(f"{subject}: it belongs to a graph around {self.name!r}: give an Identity of it")
@@ -333,11 +334,11 @@ class Graph:
     def value_info(self, value: GraphValue, type: Any, shape: Sequence[int | str | None] | None = None) -> GraphValue:
         """Declares the type of an intermediate value, which ONNX cannot infer; returns the value."""
         self._change()
-        [name] = self._usable([value], "value_info")
+        name = self._usable(value, "value_info")
         subject = f"value {name!r}"
-        if name and name not in self._names:
+        if name not in self._names:
             raise ArgumentError(f"{subject}: it belongs to a graph around {self.name!r}: declare its type there")
-        if not name or name in self._types:
+        if name in self._types:
             raise ArgumentError(f"{subject}: its type is already known")
         kind = types.as_type(type, shape, subject)
         if kind is None:
@@ -485,31 +486,24 @@ class Graph:
     def _handle_of(self, name: str) -> GraphValue:
         return GraphValue(next((graph for graph in self._around() if name in graph._names), self), name)
 
-    def _usable(self, values: Sequence[Any], subject: str) -> list[str]:
-        """The names of values, each checked to be usable in this graph."""
-        names = []
-        for index, value in enumerate(values):
-            where = f"{subject}: input {index}" if len(values) > 1 or subject.startswith("op ") else subject
-            if value is None:
-                names.append("")
-                continue
-            if not isinstance(value, GraphValue) or not isinstance(value.graph, Graph):
-                raise wrong_type(where, "a GraphValue (`initializer` makes one of an array)", value)
-            if all(graph is not value.graph for graph in self._around()):
-                raise ArgumentError(
-                    f"{where}: value {value.name!r} belongs to another graph, {value.graph.name!r}, "
-                    f"not to {self.name!r} or one around it"
-                )
-            if value.name not in value.graph._names:
-                raise ArgumentError(f"{where}: value {value.name!r} was removed")
-            nearest = self._handle_of(value.name).graph
-            if nearest is not value.graph:
-                raise ArgumentError(
-                    f"{where}: graph {nearest.name!r} has a value {value.name!r} of its own, which hides that of graph "
-                    f"{value.graph.name!r}"
-                )
-            names.append(value.name)
-        return names
+    def _usable(self, value: Any, subject: str) -> str:
+        """The name of a value, checked to be usable in this graph."""
+        if not isinstance(value, GraphValue) or not isinstance(value.graph, Graph):
+            raise wrong_type(subject, "a GraphValue (`initializer` makes one of an array)", value)
+        if all(graph is not value.graph for graph in self._around()):
+            raise ArgumentError(
+                f"{subject}: value {value.name!r} belongs to another graph, {value.graph.name!r}, "
+                f"not to {self.name!r} or one around it"
+            )
+        if value.name not in value.graph._names:
+            raise ArgumentError(f"{subject}: value {value.name!r} was removed")
+        nearest = self._handle_of(value.name).graph
+        if nearest is not value.graph:
+            raise ArgumentError(
+                f"{subject}: graph {nearest.name!r} has a value {value.name!r} of its own, which hides that of graph "
+                f"{value.graph.name!r}"
+            )
+        return value.name
 
     def _opset(self, domain: str, subject: str) -> int:
         if self._parent is not None:
