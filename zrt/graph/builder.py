@@ -424,7 +424,7 @@ class Graph:
     @property
     def engine(self) -> Engine:
         """The engine that `session` uses, and the reasons against ONNX Runtime's model editor."""
-        return Engine.of(self._finished(), self._borrowed)
+        return Engine.of(self._finished())
 
     def session(
         self,

@@ -10,7 +10,6 @@ from zrt._common.arguments import INT32_MAX, shown
 from zrt._common.public import public_in
 from zrt.errors import ArgumentError, UnsupportedError
 from zrt.graph import types
-from zrt.graph.editor import Borrowed
 from zrt.graph.model_proto import called, package
 from zrt.loading.session_options import SessionOptions
 from zrt.types import ElementType
@@ -37,7 +36,7 @@ class Engine:
     reasons: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, model: Any, borrowed: Borrowed, options: SessionOptions | None = None) -> Engine:
+    def of(cls, model: Any, options: SessionOptions | None = None) -> Engine:
         """The engine for a model with these options."""
         graph = model.graph
         values = (*graph.input, *graph.output)

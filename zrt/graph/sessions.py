@@ -37,7 +37,7 @@ def make(
     settings = prepare_options(options, selection)
     strictness.record(settings)
     subject = f"graph {model.graph.name!r}"
-    engine = Engine.of(model, borrowed, options).insisted(wanted)
+    engine = Engine.of(model, options).insisted(wanted)
     create = _through_editor if engine.name == EDITOR else _through_bytes
     with selection.loading(settings) as kept:
         handle = create(model, borrowed, settings, options or SessionOptions(), subject).holding(kept)
