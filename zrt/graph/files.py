@@ -10,14 +10,11 @@ from zrt._common.arguments import boolean, integer, path_bytes, text
 from zrt._common.files import plain_name, replacing, writing
 from zrt.errors import ArgumentError
 from zrt.graph.model_proto import graphs_in, serialize
-from zrt.graph.tensors import outside, raw, raw_of
+from zrt.graph.tensors import TYPED_FIELDS, outside, raw
 from zrt.values.value import Value
 
 # Each tensor in the file of weights begins on a page boundary, so that it can be memory-mapped.
 ALIGNMENT = 4096
-
-# The fields of a tensor that hold its elements.
-_CONTENT = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 
 
 def save(
@@ -67,13 +64,13 @@ def fill(model: Any, borrowed: Mapping[str, Value]) -> Any:
 def _fill(tensor: Any, value: Value) -> None:
     tensor.ClearField("data_location")
     tensor.ClearField("external_data")
-    tensor.raw_data = raw_of(value)
+    tensor.raw_data = value.numpy().tobytes()
 
 
 def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, least: int, file: BinaryIO) -> None:
     """Writes each weight of at least `least` bytes, and replaces it in the model by a reference to the file."""
     for tensor, value in _initializers(graph, borrowed):
-        content = raw_of(value) if value is not None else raw(tensor)
+        content = value.numpy().tobytes() if value is not None else raw(tensor)
         # An empty weight could get an offset beyond the end of the file.
         if len(content) < max(least, 1):
             if value is not None:
@@ -84,7 +81,7 @@ def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, lea
         file.write(content)
         placed = outside(tensor.name, tensor.data_type, tensor.dims, location, offset, len(content))
         # Its description and metadata stay.
-        for name in (*_CONTENT, "external_data"):
+        for name in ("raw_data", *TYPED_FIELDS, "external_data"):
             tensor.ClearField(name)
         tensor.data_location = placed.data_location
         tensor.external_data.extend(placed.external_data)

@@ -72,7 +72,7 @@ def copied(source: Any, name: str, subject: str) -> Any:
         with status.named(subject):
             if source._tensor() and source.element_type.packed:
                 code = source.element_type.onnx_code
-                return onnx.TensorProto(name=name, data_type=code, dims=source.shape, raw_data=raw_of(source))
+                return onnx.TensorProto(name=name, data_type=code, dims=source.shape, raw_data=source.numpy().tobytes())
             source = source.numpy()
     try:
         proto = tensor(source, name)
@@ -138,8 +138,3 @@ def check_amount(proto: Any) -> None:
         came, unit = sum(len(getattr(proto, field)) for field in TYPED_FIELDS), "numbers or strings"
     if came != size:
         raise ModelError(f"{subject}: {list(proto.dims)} of its type takes {size} {unit}, it has {came}")
-
-
-def raw_of(value: Value) -> bytes:
-    """A value's content as ONNX stores it."""
-    return value.numpy().tobytes()
