@@ -154,10 +154,10 @@ class Graph:
     def value(self, name: str) -> GraphValue:
         """The value of that name in this graph or an enclosing one; `UnknownNameError` where there is none."""
         require_type(name, str, "name", "a str")
-        for graph in self._around():
-            if name in graph._names:
-                return GraphValue(graph, name)
-        raise UnknownNameError(f"graph {self.name!r} has no value {name!r}")
+        handle = self._handle_of(name)
+        if name not in handle.graph._names:
+            raise UnknownNameError(f"graph {self.name!r} has no value {name!r}")
+        return handle
 
     def import_opset(self, domain: str, version: int) -> None:
         """Declares the opset version of another domain, such as ("com.microsoft", 1)."""
