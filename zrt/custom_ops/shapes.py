@@ -18,15 +18,15 @@ from zrt.errors import ArgumentError, OrtError, OutOfRangeError, UnsupportedErro
 from zrt.types import ElementType, require_tensors
 from zrt.values.type_info import Dim, read_shape, write_shape
 
-# The kinds of attributes, with their ``OrtOpAttrType``.
-_CODES: dict[Any, int] = {
-    int: lib.ORT_OP_ATTR_INT,
-    list[int]: lib.ORT_OP_ATTR_INTS,
-    float: lib.ORT_OP_ATTR_FLOAT,
-    list[float]: lib.ORT_OP_ATTR_FLOATS,
-    str: lib.ORT_OP_ATTR_STRING,
-    list[str]: lib.ORT_OP_ATTR_STRINGS,
-    np.ndarray: lib.ORT_OP_ATTR_TENSOR,
+# The kind of an attribute for each ``OrtOpAttrType``.
+_KINDS: dict[int, Any] = {
+    lib.ORT_OP_ATTR_INT: int,
+    lib.ORT_OP_ATTR_INTS: list[int],
+    lib.ORT_OP_ATTR_FLOAT: float,
+    lib.ORT_OP_ATTR_FLOATS: list[float],
+    lib.ORT_OP_ATTR_STRING: str,
+    lib.ORT_OP_ATTR_STRINGS: list[str],
+    lib.ORT_OP_ATTR_TENSOR: np.ndarray,
 }
 
 
@@ -117,26 +117,22 @@ def _dim(dim: Any, subject: str) -> Dim:
 def _read(attribute: Any, kind: Any, name: str) -> Any:
     if kind == np.ndarray:
         raise UnsupportedError(f"attribute {name!r}: ONNX Runtime reads no tensors during shape inference")
-    came = _kind(attribute)
+    try:
+        code = status.fetch(api().OpAttr_GetType, "OrtOpAttrType", attribute)
+    except OrtError:
+        # ORT has no number for lists of tensors and other rare kinds.
+        code = None
+    # None for a kind that no operator can declare.
+    came = _KINDS.get(code)
     if came != kind:
         raise other_kind(f"attribute {name!r}", came, kind)
-    raw = _raw(attribute, _CODES[kind])
+    raw = _raw(attribute, code)
     if kind is str:
         return raw.decode(errors="replace")
     if kind == list[str]:
         return [part.decode(errors="replace") for part in raw.split(b"\0")[:-1]]
     numbers = np.frombuffer(raw, np.int64 if kind in (int, list[int]) else np.float32).tolist()
     return numbers[0] if kind in (int, float) else numbers
-
-
-def _kind(attribute: Any) -> Any:
-    """An attribute's kind; None for one that no operator can declare."""
-    try:
-        code = status.fetch(api().OpAttr_GetType, "OrtOpAttrType", attribute)
-    except OrtError:
-        # ORT has no number for lists of tensors and other rare kinds.
-        return None
-    return next((kind for kind, number in _CODES.items() if number == code), None)
 
 
 def _raw(attribute: Any, code: int) -> bytes:
