@@ -24,7 +24,7 @@ from zrt.errors import (
     OutOfRangeError,
     UnsupportedError,
 )
-from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, fetch_pairs, free
+from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, fetch_pairs, free, take_string
 from zrt.types import ElementType, LogSeverity, MemType
 from zrt.values import strings
 from zrt.values.type_info import ValueInfo, read_type
@@ -50,9 +50,7 @@ def _strings(info: Any, name: bytes) -> list[str]:
     table = api()
     allocator = default_allocator()
     texts, count = status.fetch_array(table.KernelInfoGetAttributeArray_string, "char *", info, name, allocator)
-    strings = [status.string(texts[i]) for i in range(count)]
-    for i in range(count):
-        free(allocator, texts[i])
+    strings = [take_string(allocator, texts[i]) for i in range(count)]
     if texts:
         free(allocator, texts)
     return strings
