@@ -27,6 +27,7 @@ from zrt.errors import (
     UnsupportedError,
 )
 from zrt.loading.session_options import SessionOptions
+from zrt.memory.arrays import address_of
 from zrt.session.session import Session
 from zrt.types import ElementType
 from zrt.values.type_info import type_name
@@ -234,7 +235,7 @@ class Op(Owner):
         self._check_memory(list(inputs), list(outputs))
         # Another thread may close a value meanwhile.
         read, written = _handles(fed), _handles(places)
-        sources, targets = _pointers(read), _pointers(written)
+        sources, targets = ([each.pointer for each in handles] for handles in (read, written))
         status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, self._written))
 
     def _check_memory(self, inputs: list[Any], outputs: list[Any]) -> None:
@@ -312,12 +313,8 @@ def _overlap(one: Any, other: Any) -> bool:
 
 
 def _place(array: np.ndarray[Any, Any]) -> tuple[int, int]:
-    return array.__array_interface__["data"][0], array.nbytes
+    return address_of(array), array.nbytes
 
 
-def _handles(values: Sequence[Value | None]) -> list[Handle | None]:
-    return [None if value is None else value._open() for value in values]
-
-
-def _pointers(handles: Sequence[Handle | None]) -> Any:
-    return new_array("OrtValue *", [NULL if handle is None else handle.pointer for handle in handles])
+def _handles(values: Sequence[Value | None]) -> list[Handle]:
+    return [Handle.borrow(NULL) if value is None else value._open() for value in values]
