@@ -13,7 +13,7 @@ from zrt._common import installation
 from zrt._common.arguments import choose, wrong_type
 from zrt._common.public import public
 from zrt._native import cdata, ffi, lib, status
-from zrt._native.cdata import NULL, address_of, from_buffer, new_array
+from zrt._native.cdata import NULL, address_of, from_buffer
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -260,10 +260,6 @@ def _places(tensor: SparseTensor) -> Array:
     return np.asarray(indices[:, 0] * tensor.shape[1] + indices[:, 1]) if indices.ndim == 2 else indices
 
 
-def _dims(shape: tuple[int, ...]) -> Any:
-    return new_array("int64_t", shape)
-
-
 def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
     """An ``OrtValue`` from a `SparseTensor` or SciPy's, and whether its values may be written."""
     if not isinstance(matrix, SparseTensor):
@@ -290,8 +286,8 @@ def _indices_for_c(tensor: SparseTensor) -> tuple[Any, ...]:
     """The indices of a checked tensor, as the functions of its format take them."""
     if tensor.format is SparseFormat.BLOCK_SPARSE:
         if not tensor.values.size:
-            return _dims((0,)), 1, NULL
-        return _dims(tensor.indices.shape), 2, from_buffer("int32_t[]", tensor.indices)
+            return (0,), 1, NULL
+        return tensor.indices.shape, 2, from_buffer("int32_t[]", tensor.indices)
     lists = [tensor.indices]
     if tensor.indptr is not None:
         # ORT expects no row starts for a matrix without values.
@@ -306,7 +302,7 @@ def _borrowed(tensor: SparseTensor, element_type: ElementType, owner: Any) -> Ha
     """A value that borrows the memory of the values, of which the `owner` is alive, and of our copy of the indices."""
     table = api()
     values = from_buffer(tensor.values)
-    place = (cpu_memory().pointer, values if tensor.values.size else NULL, _dims(tensor.shape), len(tensor.shape))
+    place = (cpu_memory().pointer, values if tensor.values.size else NULL, tensor.shape, len(tensor.shape))
     kept = Handle.pin((values, owner, tensor.indices, tensor.indptr))
     make = table.CreateSparseTensorWithValuesAsOrtValue
     handle = new_tensor(make, place, tensor.values.shape, element_type, [kept])
@@ -330,7 +326,7 @@ def _filled(tensor: SparseTensor, element_type: ElementType) -> Handle:
     else:
         values = from_buffer(tensor.values)
     _, fill = _USE_AND_FILL[tensor.format]
-    content = (_dims(tensor.values.shape), tensor.values.ndim, values, *_indices_for_c(tensor))
+    content = (tensor.values.shape, tensor.values.ndim, values, *_indices_for_c(tensor))
     status.check(getattr(table, fill)(handle.pointer, cpu_memory().pointer, *content))
     return handle
 
