@@ -14,20 +14,10 @@ from zrt.graph.model_proto import package
 from zrt.graph.tensors import MismatchError, tensor, utf8
 from zrt.types import ElementType
 
-_Kind: TypeAlias = "tuple[str, Any, Callable[[Any], Any] | None]"
+# The kinds of a single value, each with its words, its classes, and its conversion, if it needs one.
+_Kinds: TypeAlias = "dict[str, tuple[str, Any, Callable[[Any], Any] | None]]"
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-
-# The kinds of a single value. The kind of a list of them has the same name with an S behind it.
-_WORDS = {
-    "INT": "an int",
-    "FLOAT": "a float",
-    "STRING": "a string",
-    "TENSOR": "an array",
-    "GRAPH": "a graph",
-    "TYPE_PROTO": "a type",
-    "SPARSE_TENSOR": "an onnx.SparseTensorProto",
-}
 
 
 def make(name: str, value: Any, kind: int | None, subject: str) -> Any:
@@ -44,50 +34,53 @@ def make(name: str, value: Any, kind: int | None, subject: str) -> Any:
             came = proto.AttributeType.Name(value.type)
             raise DTypeError(f"{subject}: got an AttributeProto of name {value.name!r} and type {came}")
         return value
+    # The kind of a list has the name of its elements' kind with an S behind it.
     of, wants_list = wanted.removesuffix("S"), wanted.endswith("S")
+    kinds = _kinds()
     if wants_list and isinstance(value, np.ndarray) and value.ndim == 1:
         value = value.tolist()
     is_list = isinstance(value, (list, tuple))
     try:
         if wanted and is_list != wants_list:
             raise MismatchError
-        kinds = _kinds()
         content = [_content(each, of, kinds) for each in value] if is_list else _content(value, of, kinds)
         return onnx.helper.make_attribute(name, content, attr_type=kind)
     except ArgumentError as error:
         raise ArgumentError(f"{subject}: {error}") from None
     except (MismatchError, TypeError, ValueError) as error:
         each = "a list, each element " if wants_list else ""
-        reason = f"expected {each}{_WORDS[of]}, got" if of else "no attribute holds"
+        reason = f"expected {each}{kinds[of][0]}, got" if of else "no attribute holds"
         detail = f" ({error})" if str(error) else ""
         raise DTypeError(f"{subject}: {reason} {type(value).__name__} {shown(value)}{detail}") from None
 
 
-def _kinds() -> tuple[_Kind, ...]:
-    """For each kind of value: its name, its classes, and its conversion, if it needs one."""
+def _kinds() -> _Kinds:
     onnx = package()
-    return (
-        ("INT", (int, np.integer, np.bool_), _int),
-        ("FLOAT", (float, np.floating), as_float32),
-        ("STRING", (str, bytes), utf8),
-        ("TENSOR", (np.ndarray, onnx.TensorProto), tensor),
-        ("GRAPH", onnx.GraphProto, None),
-        ("TYPE_PROTO", types.KINDS, types.to_proto),
-        ("TYPE_PROTO", onnx.TypeProto, None),
-        ("SPARSE_TENSOR", onnx.SparseTensorProto, None),
-    )
+    return {
+        "INT": ("an int", (int, np.integer, np.bool_), _int),
+        "FLOAT": ("a float", (float, np.floating), as_float32),
+        "STRING": ("a string", (str, bytes), utf8),
+        "TENSOR": ("an array", (np.ndarray, onnx.TensorProto), tensor),
+        "GRAPH": ("a graph", onnx.GraphProto, None),
+        "TYPE_PROTO": ("a type", (*types.KINDS, onnx.TypeProto), _type),
+        "SPARSE_TENSOR": ("an onnx.SparseTensorProto", onnx.SparseTensorProto, None),
+    }
 
 
-def _content(value: Any, wanted: str, kinds: tuple[_Kind, ...]) -> Any:
+def _content(value: Any, wanted: str, kinds: _Kinds) -> Any:
     """A value, or an element of a list, as ``make_attribute`` takes it; `wanted` is "" if the kind is not known."""
     if wanted == "TENSOR":
         return tensor(value)
     if wanted == "FLOAT" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return as_float32(value)
-    for kind, classes, convert in kinds:
+    for kind, (_, classes, convert) in kinds.items():
         if isinstance(value, classes) and wanted in ("", kind):
             return value if convert is None else convert(value)
     raise MismatchError
+
+
+def _type(value: Any) -> Any:
+    return types.to_proto(value) if isinstance(value, types.KINDS) else value
 
 
 def _int(value: Any) -> int:
