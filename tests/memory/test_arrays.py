@@ -138,3 +138,8 @@ def test_masked_arrays_of_other_libraries_are_refused():
 
 def test_other_subclasses_are_taken():
     assert type(arrays.plain(f32(1).view(np.recarray), "it")) is np.ndarray
+
+
+def test_lists_without_a_common_shape_are_refused_by_name():
+    with pytest.raises(DTypeError, match=r"column 'x': .*inhomogeneous"):
+        arrays.plain([[1.0], [1.0, 2.0]], "column 'x'")

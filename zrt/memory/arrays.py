@@ -58,9 +58,15 @@ def check_unmasked(array: object, subject: str) -> None:
 
 
 def plain(array: Any, subject: str) -> np.ndarray[Any, Any]:
-    """The array that numpy makes of anything but a masked array, without a copy if possible."""
+    """The array that numpy makes of anything but a masked array, without a copy if possible.
+
+    Raises `DTypeError` for what numpy makes no array of.
+    """
     check_unmasked(array, subject)
-    return np.asarray(array)
+    try:
+        return np.asarray(array)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DTypeError(f"{subject}: {error}") from error
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:

@@ -89,10 +89,7 @@ def _type_of(items: list[Any], subject: str) -> ElementType:
     first = items[0]
     if isinstance(first, (str, bytes)):
         return ElementType.STRING
-    try:
-        array = np.asarray(items)
-    except (ValueError, OverflowError) as error:
-        raise DTypeError(f"{subject}: {error}") from error
+    array = arrays.plain(items, subject)
     if array.dtype.kind in "OSTU":
         raise DTypeError(f"{subject}: expected strings, or numbers of at most 64 bits, all of one kind")
     return arrays.element_type_of(array, subject)
@@ -171,11 +168,7 @@ def _element(thing: Any, element_type: ElementType | None, key_type: ElementType
         return mapping(thing, key_type, element_type, subject)
     if element_type is ElementType.STRING and not isinstance(thing, np.ndarray):
         return Value.from_strings(thing, None, subject)
-    arrays.check_unmasked(thing, subject)
-    try:
-        array = np.asarray(thing)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise DTypeError(f"{subject}: {error}") from error
+    array = arrays.plain(thing, subject)
     if arrays.element_type_of(array, subject) is ElementType.STRING:
         return Value.from_strings(thing, None, subject)
     return Value.from_array(arrays.native(array), subject)

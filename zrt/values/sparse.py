@@ -128,7 +128,7 @@ def checked(tensor: SparseTensor, subject: str) -> SparseTensor:
     shape = as_shape(tensor.shape, subject)
     if math.prod(shape) >= 1 << 63:
         raise ShapeError(f"{subject}: the shape {shape} has more than 2**63 - 1 places")
-    values = _array(tensor.values, f"{subject}: values")
+    values = arrays.plain(tensor.values, f"{subject}: values")
     element_type = arrays.element_type_of(values, f"{subject}: values")
     if element_type.refused or element_type.packed:
         reason = element_type.refused or "ONNX Runtime has no sparse tensors of packed types"
@@ -149,18 +149,9 @@ def checked(tensor: SparseTensor, subject: str) -> SparseTensor:
     return SparseTensor(form, shape, values, indices, indptr)
 
 
-def _array(thing: Any, subject: str) -> Array:
-    arrays.check_unmasked(thing, subject)
-    try:
-        # The shape of a subclass may be another than that of its memory.
-        return np.asarray(thing)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DTypeError(f"{subject}: {error}") from error
-
-
 def _index(thing: Any, dtype: Any, subject: str) -> Array:
     """A private copy of an array of indices."""
-    array = _array(thing, subject)
+    array = arrays.plain(thing, subject)
     if array.dtype.kind not in "iu" and array.size:
         raise DTypeError(f"{subject}: expected integers, got {array.dtype}")
     copied = np.array(array, np.int64, order="C")
