@@ -21,11 +21,12 @@ def checked(value: Any, subject: str) -> str:
 class Names:
     """The names in an ``onnx.GraphProto``; a subgraph also sees the names of the enclosing graphs."""
 
-    __slots__ = ("_around", "_below", "_graph", "_nodes", "_numbers", "_used", "_values")
+    __slots__ = ("_below", "_graph", "_nodes", "_numbers", "_outer", "_used", "_values")
 
     def __init__(self, graph: Any, around: Names | None) -> None:
         self._graph = graph
-        self._around = around
+        # The names of each enclosing graph, from the nearest to the model's own.
+        self._outer: tuple[Names, ...] = () if around is None else (around, *around._outer)
         # Each value's name with a description of its definition.
         self._values = model_proto.definitions(graph)
         self._nodes = {node.name for node in graph.node}
@@ -54,7 +55,7 @@ class Names:
     def check_free(self, name: Any, subject: str) -> None:
         """Raises an `ArgumentError` where a new value cannot have this name."""
         checked(name, subject)
-        for names in self._outwards():
+        for names in (self, *self._outer):
             if name in names:
                 where = "" if names is self else f" in graph {names._graph.name!r} around it"
                 raise ArgumentError(f"{subject}: the name is taken by an {names._values[name]}{where}")
@@ -70,7 +71,7 @@ class Names:
         if node.name in self._nodes:
             raise ArgumentError(f"{subject}: there is already a node {node.name!r}")
         below = set(_within(node))
-        for names in self._outwards():
+        for names in (self, *self._outer):
             if hidden := below & names._values.keys():
                 raise ArgumentError(
                     f"{subject}: a value {min(hidden)!r} in its subgraph hides that of graph {names._graph.name!r}"
@@ -87,13 +88,6 @@ class Names:
 
     def remove(self, name: str) -> None:
         del self._values[name]
-
-    def _outwards(self) -> Iterator[Names]:
-        """The names of this graph, and those of each graph around it."""
-        names: Names | None = self
-        while names is not None:
-            yield names
-            names = names._around
 
 
 def _within(node: Any) -> Iterator[str]:
