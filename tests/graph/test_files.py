@@ -183,3 +183,8 @@ def test_missing_external_weights_raise(three_layers: Any, tmp_path: Path) -> No
         zrt.Graph.from_onnx(path)
     with pytest.raises(ModelError, match=r"'w1' and others.*external_data_dir"):
         zrt.Graph.from_onnx(path.read_bytes())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+def test_lack_of_memory_is_no_fault_of_the_model(script: Any, tmp_path: Path) -> None:
+    assert script("no_memory.py", tmp_path / "model.onnx").stdout in ("MemoryError\n", "AllocationError\n")

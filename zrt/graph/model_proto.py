@@ -12,8 +12,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from zrt._common.arguments import absolute, path_bytes
-from zrt._native.cdata import buffer_at, release
-from zrt.errors import ModelError, UnsupportedError
+from zrt._native.cdata import buffer_at
+from zrt.errors import Error, ModelError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.initializers import require_onnx
 
@@ -43,13 +43,12 @@ def parse(model: model_source.Model) -> tuple[Any, str, str]:
     """
     onnx = package()
     with model_source.Source(model) as source:
-        data = source.read()
         folder = "" if source.path is None else os.path.dirname(absolute(os.fsdecode(source.path)))
         try:
-            content = bytes(buffer_at(data))
+            content = bytes(buffer_at(source.read()))
             require_onnx(content[:8], source.subject)
             proto = onnx.ModelProto.FromString(content)
-        except UnsupportedError:
+        except (Error, MemoryError):
             raise
         # protobuf's Python implementation raises this; the one in C returns bytes, which `_check_text` finds.
         except UnicodeDecodeError as error:
@@ -57,10 +56,6 @@ def parse(model: model_source.Model) -> tuple[Any, str, str]:
         # protobuf raises classes of its own, which differ between its implementations.
         except Exception as error:
             raise ModelError(f"{source.subject} cannot be read: {error}") from error
-        finally:
-            # Bytes that the caller passed are released by the source itself.
-            if source.path is not None:
-                release(data)
         if not proto.HasField("graph"):
             raise ModelError(f"{source.subject} cannot be read: it has no graph")
         _check_text(proto, source.subject)
