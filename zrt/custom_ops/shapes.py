@@ -10,7 +10,7 @@ import numpy as np
 from zrt._common.arguments import integer, require_type, text
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
-from zrt._native.cdata import buffer_at, new_array, sizeof
+from zrt._native.cdata import NULL, buffer_at, new_array
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
 from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
@@ -138,11 +138,8 @@ def _read(attribute: Any, kind: Any, name: str) -> Any:
 def _raw(attribute: Any, code: int) -> bytes:
     """The bytes of an attribute of that ``OrtOpAttrType``, as ORT's ``ReadOpAttr`` writes them."""
     read, size = api().ReadOpAttr, ffi.new("size_t *")
-    buffer = new_array("char", 8)
-    refused = read(attribute, code, buffer, sizeof(buffer), size)
-    if refused:
-        # The buffer is too small, and `size` is what it needs.
-        status.to_error(refused)
-        buffer = new_array("char", size[0])
-        status.check(read(attribute, code, buffer, sizeof(buffer), size))
+    # Without a buffer it fails, and `size` is what it needs.
+    status.dismiss(read(attribute, code, NULL, 0, size))
+    buffer = new_array("char", size[0])
+    status.check(read(attribute, code, buffer, size[0], size))
     return bytes(buffer_at(buffer, size[0]))
