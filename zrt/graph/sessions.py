@@ -50,12 +50,11 @@ def named(settings: PoolOptions, subject: str) -> Iterator[None]:
     """Names the subject of a load in its errors, and ends the making of the session's threads after one."""
     try:
         yield
-    except CallbackError:
-        # Its direct cause is the exception that the caller's own code raised.
-        settle_threads(settings, subject)
-        raise
     except Error as error:
         settle_threads(settings, subject)
+        if isinstance(error, CallbackError):
+            # Its direct cause is the exception that the caller's own code raised.
+            raise
         raise status.about(subject, error) from error
 
 
