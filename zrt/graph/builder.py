@@ -477,11 +477,9 @@ class Graph:
         if self._parent is not None:
             raise ArgumentError(f"graph {self.name!r} is a subgraph: {action} is for the graph around it")
 
-    def _around(self) -> Iterator[Graph]:
-        graph: Graph | None = self
-        while graph is not None:
-            yield graph
-            graph = graph._parent
+    def _around(self) -> tuple[Graph, ...]:
+        """This graph and those around it, the nearest first."""
+        return (self,) if self._parent is None else (self, *self._parent._around())
 
     def _handle_of(self, name: str) -> GraphValue:
         return GraphValue(next((graph for graph in self._around() if name in graph._names), self), name)
@@ -531,7 +529,7 @@ class Graph:
         """Raises an `ArgumentError` for graphs that would lie too deep in the model for protobuf to read it."""
         own = model_proto.package()
         # Each graph around a node adds a graph, a node and an attribute.
-        outer = 3 * sum(1 for _ in self._around())
+        outer = 3 * len(self._around())
         for each in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(each, (own.GraphProto, own.AttributeProto)):
                 deepest = outer + isinstance(each, own.GraphProto) + model_proto.depth(each)
