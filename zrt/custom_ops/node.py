@@ -10,11 +10,11 @@ import numpy as np
 from zrt._common import one_node
 from zrt._common.arguments import as_float32, integer, shown, text
 from zrt._common.onnx_fields import Attribute, AttributeType
-from zrt._native import lib
+from zrt._native import lib, status
 from zrt._native.cdata import new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import ArgumentError, UnsupportedError
+from zrt.errors import UnsupportedError
 
 
 class Attr(NamedTuple):
@@ -37,10 +37,8 @@ class Attr(NamedTuple):
             whole = [integer(int(item), subject, -(2**63), 2**63 - 1) for item in items]
             return cls(name, lib.ORT_OP_ATTR_INT, whole, is_list)
         if items and all(isinstance(item, (float, int, np.floating, np.integer)) for item in items):
-            try:
+            with status.named(subject):
                 floats = [float(np.float32(as_float32(item))) for item in items]
-            except ArgumentError as error:
-                raise ArgumentError(f"{subject}: {error}") from None
             return cls(name, lib.ORT_OP_ATTR_FLOAT, floats, is_list)
         if items and all(isinstance(item, str) for item in items):
             return cls(name, lib.ORT_OP_ATTR_STRING, [text(item, subject).decode() for item in items], is_list)

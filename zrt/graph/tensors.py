@@ -68,22 +68,20 @@ def tensor(value: Any, name: str = "") -> Any:
 def copied(source: Any, name: str, subject: str) -> Any:
     """An initializer with a copy of an array, a scalar, a `Value` or an ``onnx.TensorProto``."""
     onnx = package()
-    if isinstance(source, Value):
-        with status.named(subject):
+    with status.named(subject):
+        if isinstance(source, Value):
             if source._tensor() and source.element_type.packed:
                 code = source.element_type.onnx_code
                 return onnx.TensorProto(name=name, data_type=code, dims=source.shape, raw_data=source.numpy().tobytes())
             source = source.numpy()
-    try:
-        proto = tensor(source, name)
-    except MismatchError as error:
-        detail = f" ({error})" if str(error) else ""
-        raise DTypeError(f"{subject}: expected an array, got {type(source).__name__} {shown(source)}{detail}") from None
-    except ArgumentError as error:
-        raise ArgumentError(f"{subject}: {error}") from None
-    if onnx.external_data_helper.uses_external_data(proto):
-        raise UnsupportedError(f"{subject}: its content lies in a file; from_onnx reads models with such weights")
-    return proto
+        try:
+            proto = tensor(source, name)
+        except MismatchError as error:
+            detail = f" ({error})" if str(error) else ""
+            raise DTypeError(f"expected an array, got {type(source).__name__} {shown(source)}{detail}") from None
+        if onnx.external_data_helper.uses_external_data(proto):
+            raise UnsupportedError("its content lies in a file; from_onnx reads models with such weights")
+        return proto
 
 
 def borrowed(source: Any, subject: str) -> Value:

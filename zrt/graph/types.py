@@ -10,6 +10,7 @@ import numpy as np
 
 from zrt._common.arguments import require_type, shown, text
 from zrt._common.public import public_in
+from zrt._native import status
 from zrt.errors import ArgumentError, DTypeError, ModelError, ShapeError
 from zrt.graph.model_proto import package
 from zrt.types import BY_ONNX_CODE, ElementType
@@ -24,10 +25,8 @@ _KEYS: Final = frozenset(kind for kind in ElementType if kind is ElementType.STR
 
 def to_element_type(value: object, subject: str) -> ElementType:
     """An element type in any form that `ElementType.of` takes."""
-    try:
+    with status.named(subject):
         element_type = ElementType.of(value)
-    except DTypeError as error:
-        raise DTypeError(f"{subject}: {error}") from None
     if element_type is ElementType.UNDEFINED:
         raise DTypeError(f"{subject}: {element_type.refused}")
     return element_type
