@@ -8,10 +8,9 @@ from typing import Any, cast
 
 from zrt.bench import child
 from zrt.cli import common, options
-from zrt.cli.options import UsageError, option
+from zrt.cli.options import option
 from zrt.cli.units import plural
 from zrt.diagnosis.report import DOES_NOT_LOAD, ERROR, NOTE, SHOWN, WARNING, Check, Problem
-from zrt.errors import ArgumentError, Error, ProviderError
 
 STYLES = {ERROR: "bold red", WARNING: "yellow", NOTE: "dim"}
 
@@ -48,18 +47,14 @@ def _asked(arguments: argparse.Namespace, model: Path) -> dict[str, Any]:
 
 
 def _check(model: Path, options: Path | None, asked: list[str], imports: list[str]) -> Any:
-    """The check in that process as plain data, or the error of the command."""
+    """The check in that process as plain data."""
     from zrt.diagnosis.check import check
 
-    try:
-        settings = common.options_in(options, 1)
-        if imports:
-            settings.session.custom_ops = common.imported_domains(imports)
-        providers = common.requested_providers(asked, settings)
-        return check(model, settings.session, providers).to_dict()
-    except (Error, UsageError, OSError) as error:
-        usage = isinstance(error, (UsageError, ArgumentError, ProviderError, TypeError))
-        return (UsageError if usage else common.CommandError)(str(error))
+    settings = common.options_in(options, 1)
+    if imports:
+        settings.session.custom_ops = common.imported_domains(imports)
+    providers = common.requested_providers(asked, settings)
+    return check(model, settings.session, providers).to_dict()
 
 
 def _show(page: common.Page, label: str, document: dict[str, Any]) -> None:

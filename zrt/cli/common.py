@@ -25,7 +25,7 @@ from zrt._common.files import require_other
 from zrt._native import library_files
 from zrt.bench.harness import Progress, ignore_progress
 from zrt.cli.options import UsageError
-from zrt.errors import Error, FileError, ProviderError
+from zrt.errors import ProviderError, UnsupportedError, ZrtError
 from zrt.loading.model_contents import model_files, optimized_files
 from zrt.loading.model_source import Source
 from zrt.loading.options_files import Options, load_options
@@ -44,8 +44,8 @@ FAILED = 1
 _CONTROLS = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\t"), ord("\n")}, "?")
 
 
-class CommandError(Exception):
-    """The command fails for a reason outside ONNX Runtime; exit status 1."""
+class CommandError(ZrtError):
+    """The command fails for a reason outside ONNX Runtime."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -182,14 +182,13 @@ def other_library(arguments: argparse.Namespace) -> Path | None:
 
 
 def options_in(path: Path | None, threads: int) -> Options:
-    """The options in a file, without one those of a session with so many `threads`; `UsageError` for what is wrong."""
+    """The options in a file, without one those of a session with so many `threads`. Raises as `load_options` does."""
     if path is None:
         return Options(session=SessionOptions(intra_op_num_threads=threads))
     try:
         return load_options(path)
-    except FileError:
-        raise
-    except Error as error:
+    except (ProviderError, UnsupportedError) as error:
+        # A mistake in the file, and none of this machine or library.
         raise UsageError(str(error)) from None
 
 

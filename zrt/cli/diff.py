@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +26,11 @@ _SIDE = (
     "a way to run it: default; reference, the evaluator of the onnx package; or settings with commas between, such as "
     "level=disable_all, provider=cuda, threads=4, options=FILE, model=FILE and session.KEY=VALUE"
 )
+# The settings of a side that are options of its session: the field, and how its text is read.
+_FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "threads": ("intra_op_num_threads", int),
+    "level": ("graph_optimization_level", lambda text: GraphOptimizationLevel[text.upper()]),
+}
 
 
 def _tolerance(text: str) -> float:
@@ -103,26 +109,25 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
     parts = [] if text == "default" else text.split(",")
     # The other settings change those of the file.
     for part in sorted(parts, key=lambda part: not part.startswith("options=")):
-        key, separator, value = part.partition("=")
-        if not separator or not value:
+        key, _, value = part.partition("=")
+        if not value:
             raise UsageError(f"{part!r}: expected default, reference or settings such as level=disable_all")
-        try:
-            if key == "options":
-                settings = common.options_in(Path(value), 1)
-            elif key == "model":
-                model = Path(value)
-            elif key == "provider":
-                providers.append(common.provider_named(value))
-            elif key == "threads":
-                settings.session.intra_op_num_threads = int(value)
-            elif key == "level":
-                settings.session.graph_optimization_level = GraphOptimizationLevel[value.upper()]
-            elif "." in key:
-                settings.session.config_entries = {**settings.session.config_entries, key: value}
-            else:
-                raise UsageError(f"{part!r}: there are model, level, provider, threads, options and keys with a dot")
-        except (ValueError, KeyError) as error:
-            raise UsageError(f"{part!r}: {value!r} is no {key}") from error
+        if key == "options":
+            settings = common.options_in(Path(value), 1)
+        elif key == "model":
+            model = Path(value)
+        elif key == "provider":
+            providers.append(common.provider_named(value))
+        elif key in _FIELDS:
+            name, parse = _FIELDS[key]
+            try:
+                setattr(settings.session, name, parse(value))
+            except (ValueError, KeyError) as error:
+                raise UsageError(f"{part!r}: {value!r} is no {key}") from error
+        elif "." in key:
+            settings.session.config_entries = {**settings.session.config_entries, key: value}
+        else:
+            raise UsageError(f"{part!r}: there are model, level, provider, threads, options and keys with a dot")
     return SessionSpec(model, settings.session, common.requested_providers(providers, settings))
 
 

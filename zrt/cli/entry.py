@@ -14,8 +14,8 @@ import sys
 from collections.abc import Collection, Sequence
 
 from zrt._common.files import NO_ROOM
-from zrt.cli.common import FAILED, CommandError, Terminated, complain, let_go
-from zrt.cli.options import JSON, UsageError, add_options
+from zrt.cli.common import FAILED, Terminated, complain, let_go
+from zrt.cli.options import JSON, add_options
 from zrt.errors import ArgumentError, DTypeError, Error
 from zrt.version import __version__
 
@@ -91,9 +91,9 @@ def _carry_out(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         return stop.code if isinstance(stop.code, int) else 0
     try:
         return int(arguments.command(arguments))
-    except (UsageError, ArgumentError, DTypeError) as error:
+    except (ArgumentError, DTypeError) as error:
         return _complain(arguments.name, error, USED_WRONGLY)
-    except (Error, CommandError) as error:
+    except Error as error:
         return _complain(arguments.name, error, FAILED)
     except OSError as error:
         # All files that are written have errors of zrt's, which name them: this one is of standard output.

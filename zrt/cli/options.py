@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from zrt._common.arguments import INT32_MAX
 from zrt.environment.pool_options import MOST_THREADS
+from zrt.errors import ArgumentError
 
 Parsed = TypeVar("Parsed")
 
 
-class UsageError(Exception):
-    """The command line is wrong; exit status 2."""
+class UsageError(ArgumentError):
+    """The command line is wrong."""
 
 
 class Option(NamedTuple):
