@@ -87,6 +87,12 @@ class TestUsage:
     def test_unknown_provider_is_wrong_usage_and_named(self, complaint, command):
         assert "'warp'" in complaint(command, "--provider", "warp", status=2)
 
+    @pytest.mark.parametrize("command", ["info", "inspect", "run"])
+    def test_wrong_variable_is_wrong_usage_and_named(self, command):
+        done = processes.run(*COMMAND, command, "--json", env={**os.environ, "ZRT_CPUS": "nonsense"})
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"zrt {command}: ZRT_CPUS: 'nonsense'")
+
     @pytest.mark.parametrize("command", ["bench", "profile", "run"])
     @pytest.mark.parametrize(
         ("shapes", "said"),

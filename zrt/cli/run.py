@@ -15,6 +15,7 @@ from zrt.cli import common, digits, inputs, options, outputs
 from zrt.cli.digits import Reading
 from zrt.cli.options import option
 from zrt.cli.units import duration
+from zrt.environment import environment
 from zrt.errors import Error, ProviderError
 from zrt.loading.options_files import Options
 from zrt.providers import ProviderLike
@@ -44,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         known = digits.held_back()
         user = UserInputs({digits.INPUT: known.feed}, "digits that it never saw in training")
     model = common.model_path(arguments.model)
+    # Here, as a mistake in a variable of zrt's is no fault of a provider.
+    environment.current()
     outcomes: dict[str, Any] = {}
     readings: dict[str, Reading] = {}
     failures: list[Error] = []
