@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, cast
 from zrt._common.config_keys import SessionConfigKey
 from zrt.bench import child, machine
 from zrt.bench.inputs import Inputs, UserInputs, make_inputs
-from zrt.bench.synthetic import InputError
 from zrt.environment.environment import Environment
 from zrt.errors import Error, ShapeError
 from zrt.lanes.lane_shapes import input_shapes
@@ -211,12 +210,11 @@ def _live_bytes() -> int | None:
 
 
 def _require_sizes(session: Session, user: UserInputs, fed: Inputs) -> None:
-    """Raises `InputError` for an input whose shape the user leaves open: the memory depends on it."""
+    """Raises `ShapeError` for an input whose shape the user leaves open: the memory depends on it."""
     several = [name for name, texts in user.values.items() if len(texts) > 1]
     settled = {name: fed.shapes[name] for name in (*user.arrays, *user.shapes, *several)}
     try:
         input_shapes(session.inputs, {name: shape for name, shape in settled.items() if name in session.input_names})
     except ShapeError as error:
-        refusal = InputError(str(error))
-        refusal.add_note("The memory depends on these sizes: --shape or --input gives them")
-        raise refusal from None
+        error.add_note("The memory depends on these sizes: --shape or --input gives them")
+        raise

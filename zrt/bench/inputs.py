@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from zrt.bench import synthetic
-from zrt.bench.synthetic import MADE_UP, FedInput, InputError
-from zrt.errors import AllocationError, ArgumentError, DTypeError, OrtError
+from zrt.bench.synthetic import MADE_UP, FedInput
+from zrt.errors import AllocationError, ArgumentError, DTypeError, OrtError, UnknownNameError
 from zrt.lanes import samples
 from zrt.session import feeds
 from zrt.types import ElementType
@@ -79,18 +79,16 @@ class Inputs:
 def make_inputs(
     declared: Sequence[ValueInfo], user: UserInputs, overridable: Sequence[ValueInfo] = (), seed: int = 0
 ) -> Inputs:
-    """The user's inputs, and synthetic ones in place of missing ones. Raises `InputError` for what does not fit.
+    """The user's inputs, and synthetic ones in place of missing ones.
 
-    `overridable` are initializers that may be fed too. Another `seed` makes other synthetic inputs.
+    Raises `ArgumentError` and `DTypeError` for what does not fit. `overridable` are initializers that may be fed too.
+    Another `seed` makes other synthetic inputs.
     """
     infos = {info.name: info for info in (*declared, *overridable)}
     for name in (*user.arrays, *user.values):
         if name not in infos:
-            raise InputError(f"the model has no input {name!r}; it has {feeds.names_of(declared)}")
-    try:
-        arrays = {name: feeds.right_array(infos[name], array) for name, array in user.arrays.items()}
-    except (ArgumentError, DTypeError) as error:
-        raise InputError(str(error)) from error
+            raise UnknownNameError(f"the model has no input {name!r}; it has {feeds.names_of(declared)}")
+    arrays = {name: feeds.right_array(infos[name], array) for name, array in user.arrays.items()}
     known = {name: _shape_of(infos[name], texts) for name, texts in user.values.items() if name not in user.shapes}
     known |= {name: array.shape for name, array in arrays.items()}
     required = {info.name for info in declared}
@@ -123,9 +121,9 @@ def _shape_of(info: ValueInfo, texts: Sequence[str]) -> Shape | None:
 def _filled(info: ValueInfo, texts: Sequence[str], shape: Shape) -> np.ndarray[Any, Any]:
     """An array of the values."""
     if len(texts) not in (1, math.prod(shape)):
-        raise InputError(f"input {info.name!r}: {len(texts)} values for the shape {list(shape)}")
+        raise ArgumentError(f"input {info.name!r}: {len(texts)} values for the shape {list(shape)}")
     if info.element_type.packed:
-        raise InputError(f"input {info.name!r} is of type {type_name(info.element_type)}, which takes no values")
+        raise ArgumentError(f"input {info.name!r} is of type {type_name(info.element_type)}, which takes no values")
     values = [_value(info, text) for text in texts]
     dtype = object if info.element_type is ElementType.STRING else info.element_type.dtype
     try:
@@ -143,6 +141,6 @@ def _value(info: ValueInfo, text: str) -> Any:
             return BOOLEANS[text.strip().lower()]
         return samples.number(info, int(text) if kind.dtype.kind in "iu" else float(text), "")[()]
     except (KeyError, ValueError, DTypeError):
-        raise InputError(
+        raise ArgumentError(
             f"input {info.name!r}: {text!r} is no value of type {type_name(kind)}; a file's name ends in .npy"
         ) from None

@@ -17,8 +17,7 @@ from zrt._common.files import temporary_folder
 from zrt.bench import child
 from zrt.bench.contenders import Subject
 from zrt.bench.inputs import UserInputs, make_inputs
-from zrt.bench.synthetic import InputError
-from zrt.errors import UnsupportedError
+from zrt.errors import ArgumentError, UnsupportedError
 from zrt.lanes.ports import LaneMemory
 from zrt.session.spec import SessionSpec
 
@@ -74,7 +73,7 @@ def _in_a_run(spec: SessionSpec, inputs: UserInputs) -> float:
         fed = make_inputs(session.inputs, inputs, session.initializers)
         initializers = [name for name in fed.arrays if name not in session.input_names]
         if initializers:
-            raise InputError(f"calls are counted in a lane, which takes inputs alone: {initializers[0]!r} is none")
+            raise ArgumentError(f"calls are counted in a lane, which takes inputs alone: {initializers[0]!r} is none")
         with fed.first_run():
             lane = Subject(spec.load, fed, LaneMemory.buffers()).lane(session)
         return count(lane.run)

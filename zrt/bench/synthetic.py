@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt.errors import AllocationError, ArgumentError, UnsupportedError
+from zrt.errors import AllocationError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.types import ElementType, nbytes
@@ -17,10 +17,6 @@ from zrt.values.type_info import ValueInfo, format_shape, phrase
 
 FREE_DIMENSION = 1
 MADE_UP = "made up"
-
-
-class InputError(ArgumentError):
-    """An input that the user gives does not fit the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +35,13 @@ class FedInput:
 def input_shapes(inputs: Sequence[ValueInfo], wanted: ShapesLike = None) -> dict[str, Shape]:
     """The shape of each input: the wanted one, else the model's with 1 for each dimension that stays open.
 
-    A wanted shape also resolves the symbolic dimensions that it shares with other inputs. Raises `InputError`.
+    A wanted shape also resolves the symbolic dimensions that it shares with other inputs. Raises `ArgumentError` for
+    one that does not fit.
     """
     for info in inputs:
         if not info.is_tensor:
             raise UnsupportedError(f"input {info.name!r} is {phrase(info.kind)}: only tensors can be made up")
-    try:
-        shapes = lane_shapes.input_shapes(inputs, wanted, FREE_DIMENSION)
-    except ArgumentError as error:
-        raise InputError(str(error)) from error
+    shapes = lane_shapes.input_shapes(inputs, wanted, FREE_DIMENSION)
     return {info.name: shape for info, shape in zip(inputs, shapes, strict=True)}
 
 

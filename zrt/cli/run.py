@@ -84,7 +84,7 @@ def _run_on(
 ) -> tuple[dict[str, Any], Sequence[Any]]:
     """Runs the model on a provider twice, the second time without the work that only the first run does.
 
-    Returns the outcome as plain data for JSON, and the results. Raises `InputError` for inputs that do not fit.
+    Returns the outcome as plain data for JSON, and the results.
     """
     start = clock()
     with Session(model, replace(settings.session, record_placement=True), [provider]) as session:

@@ -123,8 +123,8 @@ def made_inputs(sides: Sequence[SessionSpec | str], user: UserInputs) -> Inputs:
     """The user's inputs, and made-up ones in place of missing ones, for the models of both sides.
 
     An input that both have is as the first model declares it, and sizes of one name are one size. A model that does not
-    load has no inputs, unless no other one loads either: then its error is raised. Raises `InputError` for inputs that
-    do not fit.
+    load has no inputs, unless no other one loads either: then its error is raised. Raises `ArgumentError` and
+    `DTypeError` for inputs that do not fit.
     """
     specs = [side for side in sides if isinstance(side, SessionSpec)]
     infos: dict[str, ValueInfo] = {}
