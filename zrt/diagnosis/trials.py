@@ -50,12 +50,9 @@ def _identity(ir_version: int, versions: Mapping[str, int]) -> Any:
 
 
 def _newest(message: OrtMessage, model: Any) -> int | None:
-    try:
-        Session(model, _quiet(SessionOptions())).close()
-    except Error as error:
-        found = message.search(error)
-        return int(found["newest"]) if found else None
-    return None
+    error = _refusal(model, SessionOptions())
+    found = None if error is None else message.search(error)
+    return int(found["newest"]) if found else None
 
 
 def _model(nodes: list[Any], inputs: list[Any], outputs: list[Any], versions: Mapping[str, int], ir: int) -> Any:
@@ -65,15 +62,24 @@ def _model(nodes: list[Any], inputs: list[Any], outputs: list[Any], versions: Ma
     return helper.make_model(graph, opset_imports=opsets, ir_version=ir)
 
 
-def _quiet(options: SessionOptions) -> SessionOptions:
-    """The options of a trial: with the operators of `options`, without optimization and messages."""
-    return SessionOptions(
+def _refusal(model: Any, options: SessionOptions, written: str | None = None) -> Error | None:
+    """The library's reason not to load a model; None if it does.
+
+    The load has the operators of `options`, and neither optimization nor messages. It writes the model to `written`.
+    """
+    quiet = SessionOptions(
         intra_op_num_threads=1,
         graph_optimization_level=GraphOptimizationLevel.DISABLE_ALL,
         log_severity_level=LogSeverity.FATAL,
         custom_ops=options.custom_ops,
         custom_op_libraries=options.custom_op_libraries,
+        optimized_model_filepath=written,
     )
+    try:
+        Session(model, quiet).close()
+    except Error as error:
+        return error
+    return None
 
 
 class Trials:
@@ -84,18 +90,11 @@ class Trials:
         self._ir_version = ir_version
         self._options = options
 
-    def error(self, operator: Operator) -> Error | None:
-        """The library's reason not to load an operator; None if it does."""
-        return self._load(self._model_of(operator, operator.types))
-
-    def _load(self, model: Any, written: str | None = None) -> Error | None:
-        options = _quiet(self._options)
-        options.optimized_model_filepath = written
-        try:
-            Session(model, options).close()
-        except Error as error:
-            return error
-        return None
+    def error(
+        self, operator: Operator, types: Mapping[str, Any] | None = None, written: str | None = None
+    ) -> Error | None:
+        """The library's reason not to load an operator, with its own types or others; None if it does."""
+        return _refusal(self._model_of(operator, types or operator.types), self._options, written)
 
     def _model_of(self, operator: Operator, types: Mapping[str, Any]) -> Any:
         helper = package().helper
@@ -122,7 +121,7 @@ class Trials:
             for other in WHOLE if "int" in own.onnx_name else FLOATS:
                 changed = {name: _recoded(kind, own, other) for name, kind in operator.types.items()}
                 # Weights would keep their types.
-                if other != own and not operator.constants and self._load(self._model_of(operator, changed)) is None:
+                if other != own and not operator.constants and self.error(operator, changed) is None:
                     found[other] = None
         return list(found)
 
@@ -130,7 +129,7 @@ class Trials:
         """Whether the library loads an operator by casts of its inputs to another type."""
         with temporary_folder("zrt-check-") as folder:
             path = os.path.join(folder, "trial.onnx")
-            if self._load(self._model_of(operator, operator.types), path) is not None:
+            if self.error(operator, written=path) is not None:
                 return False
             written = package().load(path)
         casts = [node for node in written.graph.node if node.op_type == "Cast"]
