@@ -65,24 +65,21 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
     chosen = options or SessionOptions()
     chosen._check()
     settings = replace(chosen, record_placement=True, log_severity_level=LogSeverity.FATAL, **WRITING_NOTHING)
+    found = Findings(_name(model), "", library().version)
+    weights: tuple[Initializer, ...] = ()
+    proto = None
     with ExitStack() as stack:
         try:
             source = stack.enter_context(Source(model))
-        except ModelNotFoundError:
-            raise
-        except ModelError as error:
-            # An empty file, or a folder.
-            found = Findings(_name(model), "", library().version)
-            found.add(ERROR, "the file", str(error))
-            return found.result()
-        found = Findings(_name(model), source.subject, library().version)
-        try:
+            found.subject = source.subject
             weights = list_initializers(model)
             proto = _read(model, source)
+        except ModelNotFoundError:
+            raise
         except UnsupportedError:
             found.add(NOTE, "the graph", "it is not examined: the model is in ONNX Runtime's own format")
-            weights, proto = (), None
         except ModelError as error:
+            # Also an empty file, or a folder.
             found.add(ERROR, "the file", found.plain(error))
             return found.result()
         loading = with_zeros(settings, _unreadable(source, weights, settings, found))

@@ -79,9 +79,9 @@ class Findings:
 
     def __init__(self, model: str, subject: str, version: str) -> None:
         self._model = model
-        # The model's name in messages of errors.
-        self._subject = subject
         self._version = version
+        self.subject: str = subject
+        """The model's name in messages of errors."""
         self._problems: dict[Problem, list[str]] = {}
         self.refused: Error | None = None
         """The library's reason not to load the model."""
@@ -91,7 +91,7 @@ class Findings:
     def plain(self, error: Error) -> str:
         """An error's message without the model's name."""
         message = error.ort_message if isinstance(error, OrtError) else str(error)
-        return message.removeprefix(self._subject).lstrip(": ").removeprefix("This is an invalid model. ")
+        return message.removeprefix(self.subject).lstrip(": ").removeprefix("This is an invalid model. ")
 
     def add(self, severity: str, subject: str, reason: str, remedy: str = "", nodes: tuple[str, ...] = ()) -> None:
         """Adds a problem; those that differ in their nodes alone become one."""
