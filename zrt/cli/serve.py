@@ -57,11 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         # Only a function with data travels to other processes.
         del arguments.command
-        try:
-            make = partial(make_application, arguments)
-            workers.serve(make, arguments.workers, listening, arguments.grace, arguments.access_log, started)
-        except workers.StartError as error:
-            raise common.CommandError(str(error)) from None
+        make = partial(make_application, arguments)
+        workers.serve(make, arguments.workers, listening, arguments.grace, arguments.access_log, started)
     return 0
 
 

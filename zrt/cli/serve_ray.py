@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace, served: Application) -> int:
     # Higher packages; Ray is an extra.
     from zrt.ray.connection import connected
     from zrt.ray.replicas import deployment
-    from zrt.ray.service import Http, Service, ServiceError
+    from zrt.ray.service import Http, Service
 
     replicas = deployment(
         served,
@@ -98,23 +98,20 @@ def run(arguments: argparse.Namespace, served: Application) -> int:
     service = Service(arguments.app_name or NAME, arguments.route_prefix or ROUTE_PREFIX)
     http = Http(arguments.host, arguments.port, arguments.timeout)
     out = sys.stdout
-    try:
-        # Ray prints what happens on the cluster to standard output, which is the caller's.
-        with redirect_stdout(sys.stderr), connected(arguments.ray), _signals() as signals:
-            try:
-                addresses = service.start(replicas, http, arguments.start_timeout or START_S, signals.came)
-                if addresses:
-                    with redirect_stdout(out):
-                        where = ", ".join(f"{address}/v2" for address in addresses)
-                        announce(arguments, served, {"addresses": addresses}, where)
-                while not signals.came.wait(CHECK_S):
-                    service.check()
-            finally:
-                # The end of Ray Serve is an error to Ray.
-                sys.stdout = io.StringIO()
-                service.end(arguments.grace)
-    except ServiceError as error:
-        raise common.CommandError(str(error)) from None
+    # Ray prints what happens on the cluster to standard output, which is the caller's.
+    with redirect_stdout(sys.stderr), connected(arguments.ray), _signals() as signals:
+        try:
+            addresses = service.start(replicas, http, arguments.start_timeout or START_S, signals.came)
+            if addresses:
+                with redirect_stdout(out):
+                    where = ", ".join(f"{address}/v2" for address in addresses)
+                    announce(arguments, served, {"addresses": addresses}, where)
+            while not signals.came.wait(CHECK_S):
+                service.check()
+        finally:
+            # The end of Ray Serve is an error to Ray.
+            sys.stdout = io.StringIO()
+            service.end(arguments.grace)
     if signals.numbers[:1] == [signal.SIGINT]:
         raise KeyboardInterrupt
     return 0

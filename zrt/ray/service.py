@@ -20,6 +20,7 @@ from ray import serve
 from ray.serve.context import _get_global_client
 
 from zrt._native.thread_start import start_thread
+from zrt.errors import ZrtError
 
 Value = TypeVar("Value")
 
@@ -38,7 +39,7 @@ ASKED_EACH = 8
 WILDCARDS = ("0.0.0.0", "::")
 
 
-class ServiceError(Exception):
+class ServiceError(ZrtError):
     """The service cannot start, or it ended."""
 
 

@@ -22,6 +22,7 @@ from zrt._common.files import temporary_folder
 from zrt._native.thread_start import start_thread
 from zrt.bench.child import how_ended
 from zrt.environment import cpu_budget
+from zrt.errors import ZrtError
 from zrt.serving.asgi import Application
 from zrt.serving.metrics import FOLDER, WORKER
 from zrt.serving.server import configuration
@@ -41,7 +42,7 @@ HUNG_S = 60
 LATE_S = 5
 
 
-class StartError(Exception):
+class StartError(ZrtError):
     """A worker could not start: the message is its error's."""
 
 
