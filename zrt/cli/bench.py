@@ -26,7 +26,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.paced and arguments.lanes > 1:
         raise UsageError("--lanes does not apply with --paced, which runs one contender at a time")
     drawn = pictures.wanted(arguments)
-    page = None if arguments.json else common.open_page()
     model = common.model_path(arguments.model)
     settings = common.loaded_options(arguments, inputs.input_files(arguments), DEFAULT_THREADS)
     for picture in drawn:
@@ -56,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         written = drawn
     finally:
         # The measurement took long, and a file that cannot be written does not take it away.
-        common.print_result(page, report.to_dict(), _show, report, written)
+        common.print_result(arguments, report.to_dict(), _show, report, written)
     return 0
 
 

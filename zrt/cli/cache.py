@@ -28,7 +28,6 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt cache``; the status is 1 where ``verify`` finds a damaged entry."""
-    page = None if arguments.json else common.open_page()
     try:
         folder = cache.folder_of(arguments.folder) or cache.default_folder()
         exists = os.path.lexists(folder)
@@ -53,20 +52,23 @@ def run(arguments: argparse.Namespace) -> int:
     stay = [path for path in bad if os.path.lexists(path)]
     if stay:
         raise common.CommandError(f"{_entries(stay)} cannot be removed, such as {stay[0]!r}")
-    if page is None:
-        common.print_json({"folder": folder, "limit": cache.size_limit(), "entries": entries, "removed": removed})
-    else:
-        size = mebibytes(sum(each["bytes"] for each in entries))
-        page.line(f"{folder}: {_entries(entries)}, {size} of {mebibytes(cache.size_limit())}")
-        rows = [
-            (each["problem"] or each["model"], each["refused"] or "", mebibytes(each["bytes"]), each["used"])
-            for each in entries
-        ]
-        if rows:
-            page.table(("model", "not for the cache because", "size", "last used"), rows, left=2)
-        if removed:
-            page.line(f"removed {plural(len(removed), 'file')}")
+    document = {"folder": folder, "limit": cache.size_limit(), "entries": entries, "removed": removed}
+    common.print_result(arguments, document, _show, document)
     return common.FAILED if arguments.action == "verify" and bad else 0
+
+
+def _show(page: common.Page, document: dict[str, Any]) -> None:
+    entries, removed = document["entries"], document["removed"]
+    size = mebibytes(sum(each["bytes"] for each in entries))
+    page.line(f"{document['folder']}: {_entries(entries)}, {size} of {mebibytes(document['limit'])}")
+    rows = [
+        (each["problem"] or each["model"], each["refused"] or "", mebibytes(each["bytes"]), each["used"])
+        for each in entries
+    ]
+    if rows:
+        page.table(("model", "not for the cache because", "size", "last used"), rows, left=2)
+    if removed:
+        page.line(f"removed {plural(len(removed), 'file')}")
 
 
 def _entries(some: Sequence[object]) -> str:

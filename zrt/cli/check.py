@@ -24,10 +24,9 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    page = None if arguments.json else common.open_page()
     model = common.model_path(arguments.model)
     document = _asked(arguments, model)
-    common.print_result(page, document, _show, common.model_label(arguments.model), document)
+    common.print_result(arguments, document, _show, common.model_label(arguments.model), document)
     return common.FAILED if document["verdict"] == DOES_NOT_LOAD else 0
 
 

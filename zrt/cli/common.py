@@ -19,7 +19,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from zrt import providers
-from zrt._common import installation
 from zrt._common.arguments import absolute
 from zrt._common.files import require_other
 from zrt._native import library_files
@@ -75,15 +74,6 @@ def terminable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def open_page() -> Page:
-    """The output for people; raises if the package for it is missing."""
-    installation.require("rich", "cli", "output for people (without --json)")
-    # An extra, which --json does not need.
-    from zrt.cli.terminal import Page
-
-    return Page()
-
-
 def progress(quiet: bool = False) -> AbstractContextManager[Progress]:
     """A bar on standard error; none with `quiet`, or where the package for it is missing."""
     if quiet or find_spec("rich") is None:
@@ -120,17 +110,20 @@ def print_json(document: Any) -> None:
 
 
 def print_result(
-    page: Page | None,
+    arguments: argparse.Namespace,
     document: Any,
     show: Callable[Concatenate[Page, Shown], None],
-    *arguments: Shown.args,
+    *shown: Shown.args,
     **keywords: Shown.kwargs,
 ) -> None:
-    """Prints the arguments by `show` on a page; without a page it prints the document as JSON."""
-    if page is None:
+    """Prints the document as JSON with ``--json``; else `show` prints what is `shown` on a page."""
+    if arguments.json:
         print_json(document)
     else:
-        show(page, *arguments, **keywords)
+        # An extra, which --json does not need.
+        from zrt.cli.terminal import Page
+
+        show(Page(), *shown, **keywords)
 
 
 def imported_domains(names: Iterable[str]) -> list[CustomOpDomain]:

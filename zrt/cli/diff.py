@@ -60,7 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
     from zrt.diagnosis.diff import diff, made_inputs
 
     drawn = pictures.wanted(arguments)
-    page = None if arguments.json else common.open_page()
     a, b = (_side(text, arguments.model) for text in (arguments.a, arguments.b))
     first = a if isinstance(a, SessionSpec) else b
     if not isinstance(first, SessionSpec):
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         from zrt.cli import diff_plot
 
         diff_plot.draw(found, f"{arguments.model.name}: {arguments.a} and {arguments.b}", drawn)
-    common.print_result(page, _finite(found.to_dict()), _show, found, arguments.worst, drawn)
+    common.print_result(arguments, _finite(found.to_dict()), _show, found, arguments.worst, drawn)
     return 0 if found.equal else DIFFER
 
 

@@ -13,6 +13,7 @@ import io
 import sys
 from collections.abc import Collection, Sequence
 
+from zrt._common import installation
 from zrt._common.files import NO_ROOM
 from zrt.cli.common import FAILED, Terminated, complain, let_go
 from zrt.cli.options import JSON, add_options
@@ -39,6 +40,8 @@ COMMANDS = {
     "serve": "Serve models over HTTP by the Open Inference Protocol.",
     "tune": "Try options of a model on this machine, and keep those that are clearly better.",
 }
+# The commands whose output for people has no tables, and needs no package.
+PLAIN = ("compile", "serve")
 
 
 def make_parser(words: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
@@ -90,6 +93,8 @@ def _carry_out(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         # argparse raises SystemExit after --help and after an error.
         return stop.code if isinstance(stop.code, int) else 0
     try:
+        if not arguments.json and arguments.name not in PLAIN:
+            installation.require("rich", "cli", "output for people (without --json)")
         return int(arguments.command(arguments))
     except (ArgumentError, DTypeError) as error:
         return _complain(arguments.name, error, USED_WRONGLY)

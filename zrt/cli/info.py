@@ -21,9 +21,8 @@ OPTIONS: tuple[Option, ...] = ()
 
 
 def run(arguments: argparse.Namespace) -> int:
-    page = None if arguments.json else common.open_page()
     document = describe()
-    common.print_result(page, document, _show, document)
+    common.print_result(arguments, document, _show, document)
     return 0
 
 

@@ -40,7 +40,6 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    page = None if arguments.json else common.open_page()
     path = common.model_path(arguments.model)
     providers = [common.provider_named(name) for name in arguments.provider]
     missing = _missing_weights(path)
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         if placement is not None:
             document["placement"] = placement.to_dict()
         label = common.model_label(arguments.model)
-        common.print_result(page, document, _show, label, document, session, arguments.full, placement)
+        common.print_result(arguments, document, _show, label, document, session, arguments.full, placement)
     if missing:
         raise common.CommandError(f"model {str(path)!r}: there is no file {', '.join(map(repr, files))} of its weights")
     return 0

@@ -41,7 +41,6 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    page = None if arguments.json else common.open_page()
     settings = common.loaded_options(arguments, inputs.input_files(arguments))
     # Every measurement would write its files anew, and the thread that fills a cache would be measured too.
     session = replace(settings.session, **WRITING_NOTHING)
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         footprints = Footprints(spec, inputs.user_inputs(arguments), folder)
         rows = list(footprints.measure_all(arguments.budget))
         document = _document(str(spec.model), rows, footprints.loaded_bytes(), arguments.budget)
-    common.print_result(page, document, _show, common.model_label(arguments.model), document)
+    common.print_result(arguments, document, _show, common.model_label(arguments.model), document)
     return TOO_LARGE if arguments.budget is not None and document["budget"]["fits_with"] is None else 0
 
 

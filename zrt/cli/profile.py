@@ -35,7 +35,6 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    page = None if arguments.json else common.open_page()
     settings = common.loaded_options(arguments, inputs.input_files(arguments))
     requested = common.requested_providers(arguments.provider, settings)
     path = common.model_path(arguments.model)
@@ -79,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             for row in (profile.by_node() if arguments.by == "node" else profile.by_operator())
         ],
     }
-    common.print_result(page, document, _show, common.model_label(arguments.model), document, arguments.trace)
+    common.print_result(arguments, document, _show, common.model_label(arguments.model), document, arguments.trace)
     return 0
 
 

@@ -19,7 +19,6 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     from zrt.diagnosis.replay import replay
 
-    page = None if arguments.json else common.open_page()
     found = replay(arguments.capsule, arguments.model)
-    common.print_result(page, found.to_dict(), lambda page: page.line(str(found)))
+    common.print_result(arguments, found.to_dict(), lambda page: page.line(str(found)))
     return FAILED if found.error_now is not None else 0

@@ -37,7 +37,6 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    page = None if arguments.json else common.open_page()
     settings = common.loaded_options(arguments, inputs.input_files(arguments))
     requested = common.requested_providers(arguments.provider, settings)
     user, known = inputs.user_inputs(arguments), None
@@ -75,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     document = {"model": str(model), "finite": finite, "providers": outcomes}
     if known is not None:
         document["digits"] = {name: reading.to_dict() for name, reading in readings.items()}
-    common.print_result(page, document, _show, common.model_label(arguments.model), outcomes, readings)
+    common.print_result(arguments, document, _show, common.model_label(arguments.model), outcomes, readings)
     return 0 if ran and finite and not failures else common.FAILED
 
 

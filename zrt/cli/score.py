@@ -54,7 +54,6 @@ class _Run(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    page = None if arguments.json else common.open_page()
     # Workers of a cluster have another current folder.
     arguments.source = Path(absolute(str(arguments.source)))
     arguments.target = Path(os.path.realpath(arguments.target))
@@ -74,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         prepared = _prepared(arguments)
         stack.callback(prepared.parts.close)
         document = _scored(arguments, prepared)
-    common.print_result(page, document, _show, document, arguments.skip_bad)
+    common.print_result(arguments, document, _show, document, arguments.skip_bad)
     return common.FAILED if document["bad_rows"] and not arguments.skip_bad else 0
 
 

@@ -40,7 +40,6 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     from zrt.diagnosis.tune import made_up, tuned
 
-    page = None if arguments.json else common.open_page()
     output, files = arguments.output, inputs.input_files(arguments)
     model = common.model_path(arguments.model)
     settings = common.loaded_options(arguments, files)
@@ -54,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     spec = SessionSpec(model, settings.session, providers)
     with common.terminable():
         feeds = made_up(spec, inputs.user_inputs(arguments))
-        with common.progress(quiet=page is None) as progress:
+        with common.progress(quiet=arguments.json) as progress:
             found = tuned(spec, feeds, arguments.goal, arguments.seconds, progress)
         written = None
         try:
@@ -67,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
                 written = output
         finally:
             # The measurement took long, and a file that cannot be written does not take it away.
-            common.print_result(page, found.to_dict(), _show, found, written)
+            common.print_result(arguments, found.to_dict(), _show, found, written)
     return 0
 
 
