@@ -19,7 +19,6 @@ from zrt.types import GraphOptimizationLevel
 if TYPE_CHECKING:
     from zrt.diagnosis.diff import Diff
 
-DIFFER = 1
 WORST = 10
 
 _SIDE = (
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         diff_plot.draw(found, f"{arguments.model.name}: {arguments.a} and {arguments.b}", drawn)
     common.print_result(arguments, _finite(found.to_dict()), _show, found, arguments.worst, drawn)
-    return 0 if found.equal else DIFFER
+    return 0 if found.equal else common.FAILED
 
 
 def _files_of(text: str, side: SessionSpec | Literal["reference"]) -> list[Path]:

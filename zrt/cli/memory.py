@@ -18,8 +18,6 @@ from zrt.errors import ArgumentError
 from zrt.loading.session_options import WRITING_NOTHING
 from zrt.session.spec import SessionSpec
 
-TOO_LARGE = 1
-
 
 def _budget(text: str) -> int:
     try:
@@ -51,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         rows = list(footprints.measure_all(arguments.budget))
         document = _document(str(spec.model), rows, footprints.loaded_bytes(), arguments.budget)
     common.print_result(arguments, document, _show, common.model_label(arguments.model), document)
-    return TOO_LARGE if arguments.budget is not None and document["budget"]["fits_with"] is None else 0
+    return common.FAILED if arguments.budget is not None and document["budget"]["fits_with"] is None else 0
 
 
 def _document(model: str, rows: Sequence[Measured], loaded: int | None, budget: int | None) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from pathlib import Path
 from zrt.cli import common
 from zrt.cli.options import option
 
-FAILED = 1
-
 OPTIONS = (
     option("capsule", "a file that a recorder wrote", "CAPSULE", Path),
     option("--model", "the model, in place of the one that the capsule names", "FILE", Path),
@@ -21,4 +19,4 @@ def run(arguments: argparse.Namespace) -> int:
 
     found = replay(arguments.capsule, arguments.model)
     common.print_result(arguments, found.to_dict(), lambda page: page.line(str(found)))
-    return FAILED if found.error_now is not None else 0
+    return common.FAILED if found.error_now is not None else 0
