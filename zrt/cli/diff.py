@@ -31,25 +31,14 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "level": ("graph_optimization_level", lambda text: GraphOptimizationLevel[text.upper()]),
 }
 
-
-def _tolerance(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of at least 0, got {text!r}")
-    return number
-
-
 OPTIONS = (
     options.MODEL_FILE,
     option("a", _SIDE, "A"),
     option("b", "the same for the other side", "B"),
     *inputs.OPTIONS,
     *options.other_library("run B in"),
-    option("--rtol", "the tolerance as a part of B's value", "NUMBER", _tolerance, default=RTOL),
-    option("--atol", "the tolerance that is added to it", "NUMBER", _tolerance, default=ATOL),
+    option("--rtol", "the tolerance as a part of B's value", "NUMBER", float, default=RTOL),
+    option("--atol", "the tolerance that is added to it", "NUMBER", float, default=ATOL),
     option("--worst", "how many values to show, those that are farthest apart", "N", count(0), default=WORST),
     *pictures.OPTIONS,
 )
