@@ -16,11 +16,10 @@ from zrt.bench.inputs import make_inputs
 from zrt.bench.official_contenders import RUN, RUN_AGAIN, RUN_WITH_IOBINDING, Official, Place
 from zrt.bench.report import Report, Row, Settings, SetUp
 from zrt.environment import cpu_budget, environment
-from zrt.errors import Error
+from zrt.environment.options import calls_of
 from zrt.lanes.audit import PortAudit
 from zrt.lanes.lane import Lane
 from zrt.lanes.ports import LaneMemory
-from zrt.loading.session_options import SessionOptions
 from zrt.providers import CPU, CUDA
 from zrt.session.session import Session
 from zrt.values.type_info import ValueInfo
@@ -136,14 +135,6 @@ def _places(infos: Iterable[ValueInfo], ports: Iterable[PortAudit], arrays: Mapp
 
 def _official_options(settings: Settings) -> dict[str, Any]:
     """The options that were set; zrt's options that ORT takes as config entries are among the config entries."""
-    fields = {name: value for name, value in settings.changed_options().items() if not _is_config(name, value)}
+    entries = {name for name, function, _ in calls_of(settings.options) if function == "AddSessionConfigEntry"}
+    fields = {name: value for name, value in settings.changed_options().items() if name not in entries}
     return {**fields, "config_entries": settings.options.effective_config_entries()}
-
-
-def _is_config(name: str, value: Any) -> bool:
-    """Whether an option becomes a config entry."""
-    try:
-        return bool(SessionOptions.from_dict({name: value}).effective_config_entries())
-    except Error:
-        # It goes with others only.
-        return False
