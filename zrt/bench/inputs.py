@@ -88,27 +88,21 @@ def make_inputs(
     for name in (*user.arrays, *user.values):
         if name not in infos:
             raise UnknownNameError(f"the model has no input {name!r}; it has {feeds.names_of(declared)}")
-    arrays = {name: feeds.right_array(infos[name], array) for name, array in user.arrays.items()}
+    given = {name: feeds.right_array(infos[name], array) for name, array in user.arrays.items()}
     known = {name: _shape_of(infos[name], texts) for name, texts in user.values.items() if name not in user.shapes}
-    known |= {name: array.shape for name, array in arrays.items()}
+    known |= {name: array.shape for name, array in given.items()}
     required = {info.name for info in declared}
     named = {name: shape for name, shape in known.items() if shape is not None and name in required}
     shapes = synthetic.input_shapes(declared, {**user.shapes, **named})
     for name, texts in user.values.items():
         smallest = tuple(dim if isinstance(dim, int) else synthetic.FREE_DIMENSION for dim in infos[name].shape or ())
-        arrays[name] = _filled(infos[name], texts, shapes.get(name, smallest))
-    synthesized = synthetic.make_all(declared, shapes, seed)
-    inputs = Inputs(infos, {}, {})
-    for name, info in infos.items():
-        kind = type_name(info.element_type)
-        if name in arrays:
-            source = user.source if name in user.arrays else "given"
-            inputs.described[name] = FedInput(kind, arrays[name].shape, source)
-            inputs.arrays[name] = arrays[name]
-        elif name in synthesized:
-            inputs.described[name] = FedInput(kind, shapes[name])
-            inputs.arrays[name] = synthesized[name]
-    return inputs
+        given[name] = _filled(infos[name], texts, shapes.get(name, smallest))
+    arrays = synthetic.make_all(declared, shapes, seed) | given
+    shapes |= {name: array.shape for name, array in given.items()}
+    sources = dict.fromkeys(required, MADE_UP) | dict.fromkeys(user.values, "given")
+    sources |= dict.fromkeys(user.arrays, user.source)
+    kinds = {name: type_name(infos[name].element_type) for name in arrays}
+    return Inputs(infos, arrays, {name: FedInput(kinds[name], shapes[name], sources[name]) for name in arrays})
 
 
 def _shape_of(info: ValueInfo, texts: Sequence[str]) -> Shape | None:

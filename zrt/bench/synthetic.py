@@ -25,7 +25,7 @@ class FedInput:
 
     type: str
     shape: Shape
-    source: str = MADE_UP
+    source: str
     """The origin of the data."""
 
     def __str__(self) -> str:
