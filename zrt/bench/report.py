@@ -51,11 +51,6 @@ class Settings:
         """The full names of the providers, each with ORT's options."""
         return parse_all(self.providers)
 
-    def changed_options(self) -> dict[str, Any]:
-        """The options that were set, as plain data."""
-        unset = SessionOptions().to_dict()
-        return {name: value for name, value in self.options.to_dict().items() if value != unset.get(name)}
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -121,7 +116,7 @@ class Report:
             "settings": {
                 "provider": settings.named[0][0],
                 "threads": settings.options.intra_op_num_threads,
-                "options": settings.changed_options(),
+                "options": settings.options._changes(),
                 "providers": dict(settings.named),
                 "policy": str(settings.policy),
                 "paced": settings.paced,

@@ -136,5 +136,5 @@ def _places(infos: Iterable[ValueInfo], ports: Iterable[PortAudit], arrays: Mapp
 def _official_options(settings: Settings) -> dict[str, Any]:
     """The options that were set; zrt's options that ORT takes as config entries are among the config entries."""
     entries = {name for name, function, _ in calls_of(settings.options) if function == "AddSessionConfigEntry"}
-    fields = {name: value for name, value in settings.changed_options().items() if name not in entries}
+    fields = {name: value for name, value in settings.options._changes().items() if name not in entries}
     return {**fields, "config_entries": settings.options.effective_config_entries()}

@@ -112,9 +112,8 @@ def _header(report: Report) -> list[tuple[str, str]]:
     if machine.usable_cores != machine.cores:
         cores += f", {machine.usable_cores} of them usable"
     package = f", onnxruntime {report.official.version}" if report.official.version else ""
-    changed = [
-        f"{name} {value}" for name, value in settings.changed_options().items() if name != "intra_op_num_threads"
-    ]
+    changes = settings.options._changes()
+    changed = [f"{name} {value}" for name, value in changes.items() if name != "intra_op_num_threads"]
     return [
         ("model", f"{settings.model.name}: " + ", ".join(f"{name} {kind}" for name, kind in report.inputs.items())),
         ("runs on", f"{where(report)}, memory {settings.policy}"),

@@ -36,13 +36,8 @@ def candidates(given: SessionOptions, goal: Goal) -> list[Setting]:
     # Threads matter little for the memory, and spinning not at all.
     spinning = _setting(SPINNING, intra_op_allow_spinning=False)
     settings = [*settings, *threads] if goal == "memory" else [*threads, spinning, *settings]
-    default = SessionOptions()
-
-    def is_set(setting: Setting) -> bool:
-        changed = any(getattr(given, name) != getattr(default, name) for name in setting.options)
-        return changed or any(entry in given.config_entries for entry in setting.entries)
-
-    return [setting for setting in settings if not is_set(setting)]
+    taken = given._changes().keys() | given.config_entries.keys()
+    return [setting for setting in settings if taken.isdisjoint([*setting.options, *setting.entries])]
 
 
 def _setting(knob: str, **fields: Any) -> Setting:
