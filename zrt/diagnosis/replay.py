@@ -99,16 +99,11 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
         folder = about.get("external_data_dir")
     except (Error, KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{os.fsdecode(capsule)!r} is no capsule: {error}") from error
-    differences = [
-        f"{part} then {before[part]}, now {now[part]}"
-        for before, now in (
-            (about.get("machine"), asdict(machine.describe())),
-            (about.get("versions"), asdict(machine.versions())),
-        )
-        if isinstance(before, dict)
-        for part in now
-        if part in before and before[part] != now[part]
-    ]
+    parts = [each for each in (about.get("machine"), about.get("versions")) if isinstance(each, dict)]
+    before = {name: fact for part in parts for name, fact in part.items()}
+    now = asdict(machine.describe()) | asdict(machine.versions())
+    changed = [name for name in now if name in before and before[name] != now[name]]
+    differences = [f"{name} then {before[name]}, now {now[name]}" for name in changed]
     differences += [f"{provider} had options then, which the capsule does not have" for provider in plain]
     if about.get("model") is None:
         differences.append("the model came from memory then: the capsule has no options")
