@@ -247,7 +247,7 @@ def provider_named(name: str) -> str:
         raise UsageError(f"--provider: {error}") from None
 
 
-def requested_providers(names: list[str], options: Options) -> list[ProviderLike] | None:
+def requested_providers(names: list[str] | None, options: Options) -> list[ProviderLike] | None:
     """The providers of ``--provider``, else those of the file; None where neither names one.
 
     Raises `UsageError` for a provider that the library lacks.

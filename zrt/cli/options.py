@@ -48,8 +48,7 @@ def option(
         settings |= {"action": "append", "default": []}
     elif default is not None:
         settings["default"] = default
-        if default != []:
-            meaning += f" (default: {default})"
+        meaning += f" (default: {default})"
     if metavar is not None:
         settings["metavar"] = metavar
     elif not settings:
@@ -182,7 +181,6 @@ PROVIDER = option(
     "the execution provider, such as cuda (default: those of --options, else cpu)",
     "NAME",
     nargs=1,
-    default=[],
 )
 OPTIONS = option(
     "--options",
