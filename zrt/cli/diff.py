@@ -49,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     drawn = pictures.wanted(arguments)
     a, b = (_side(text, arguments.model) for text in (arguments.a, arguments.b))
-    first = a if isinstance(a, SessionSpec) else b
-    if not isinstance(first, SessionSpec):
+    if a == b == "reference":
         raise UsageError("A and B are both reference: one of them is a session")
     if b == "reference" and (arguments.library, arguments.python) != (None, None):
         raise UsageError("--library and --python are for B, which is reference")
