@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -51,36 +52,27 @@ def test_progress_names_every_stage(saved):
     assert all(done == total for done, total in last.values())
 
 
-class AskedError(Exception):
-    """In place of a measurement; its argument are the options for onnxruntime."""
-
-
-@pytest.fixture
-def asked(saved, monkeypatch):
-    """The options that onnxruntime gets for those of zrt."""
+@pytest.mark.parametrize(("given", "found", "expected"), [(0, 3, 3), (2, 3, 2), (0, 0, None)])
+def test_onnxruntime_gets_the_threads_that_zrt_has_chosen(saved, monkeypatch, given, found, expected):
+    class AskedError(Exception):
+        """In place of a measurement."""
 
     def ask(model, options, *arguments):
-        raise AskedError(options)
+        raise AskedError(options.get("intra_op_num_threads"))
 
-    def official_options(**options):
-        with pytest.raises(AskedError) as error:
-            study.measure(Settings(saved(models.add()), zrt.SessionOptions(**options)))
-        return error.value.args[0]
-
-    monkeypatch.setattr("zrt.bench.official_contenders.set_up", ask)
-    return official_options
-
-
-@pytest.mark.parametrize(("given", "found", "expected"), [(0, 3, 3), (2, 3, 2), (0, 0, None)])
-def test_onnxruntime_gets_the_threads_that_zrt_has_chosen(asked, monkeypatch, given, found, expected):
     monkeypatch.setattr("zrt.environment.cpu_budget.pool_threads", lambda: found)
-    assert asked(intra_op_num_threads=given).get("intra_op_num_threads") == expected
+    monkeypatch.setattr("zrt.bench.official_contenders.set_up", ask)
+    settings = Settings(saved(models.add()), zrt.SessionOptions(intra_op_num_threads=given))
+    with pytest.raises(AskedError) as asked:
+        study.measure(settings)
+    assert asked.value.args == (expected,)
 
 
-def test_options_that_are_config_entries_come_to_onnxruntime_as_such(asked, monkeypatch):
+def test_options_that_are_config_entries_come_to_onnxruntime_as_such(monkeypatch):
     # With a budget each session has config entries of its own.
     monkeypatch.setattr("zrt.environment.cpu_budget.current", lambda: True)
-    options = asked(intra_op_num_threads=2, intra_op_thread_affinities="1", set_denormal_as_zero=True)
+    given = zrt.SessionOptions(intra_op_num_threads=2, intra_op_thread_affinities="1", set_denormal_as_zero=True)
+    options = study._official_options(Settings(Path("model.onnx"), given))
     entries = options.pop("config_entries")
     assert options == {"intra_op_num_threads": 2}
     assert (entries["session.intra_op_thread_affinities"], entries["session.set_denormal_as_zero"]) == ("1", "1")
