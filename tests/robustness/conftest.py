@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import zrt
-from tests.robustness.vocabulary import QUIET
+from tests.robustness.vocabulary import QUIET, World
 from tests.support import models, processes
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,22 @@ def _unregister_provider_libraries() -> Iterator[None]:
 def session() -> zrt.Session:
     """z = x + y over float32 [n, 4]."""
     return zrt.Session(models.add(["n", 4]), QUIET)
+
+
+@pytest.fixture(scope="module")
+def _worlds() -> list[World]:
+    return []
+
+
+@pytest.fixture
+def world(tmp_path: Path, _worlds: list[World]) -> Iterator[World]:
+    """Objects that work before the test and after it; those of an earlier test, so that every test has them at once."""
+    world = _worlds.pop() if _worlds else World(tmp_path)
+    world.move(tmp_path)
+    world.check()
+    yield world
+    world.check()
+    _worlds.append(world)
 
 
 class Child:

@@ -22,9 +22,7 @@ OPERATORS = ("__init__", "__new__", "__enter__", "__getitem__", "__iter__", "__l
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_bad_input_raises(row: Row, tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.check()
+def test_bad_input_raises(row: Row, world: World) -> None:
     with pytest.raises(zrt.Error) as caught:
         row.do(world)
     error = caught.value
