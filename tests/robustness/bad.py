@@ -186,12 +186,8 @@ MODEL = [
     Bad(Kind.CORRUPT, lambda w: b"no model" * 99, "model in memory", error=InvalidProtobufError),
     Bad(Kind.CORRUPT, lambda w: bytearray(99), "model in memory", error=InvalidProtobufError),
     Bad(Kind.CORRUPT, lambda w: w.model[: len(w.model) // 2], "model in memory", error=InvalidProtobufError),
-    Bad(
-        Kind.CORRUPT,
-        lambda w: w.file("half.onnx", w.model[: len(w.model) // 2]),
-        "half.onnx",
-        error=InvalidProtobufError,
-    ),
+    Bad(Kind.CORRUPT, lambda w: w.file("half.onnx", w.model[: len(w.model) // 2]), "half.onnx",
+        error=InvalidProtobufError),
     Bad(Kind.CORRUPT, lambda w: with_operator(w, "Nope"), "model in memory", "Nope", error=InvalidGraphError),
     Bad(Kind.CORRUPT, lambda w: with_operator(w, "Not"), "model in memory", "Not", error=InvalidGraphError),
     Bad(Kind.EMPTY, lambda w: w.file("empty.onnx", b""), "empty.onnx", "is empty"),
@@ -210,7 +206,7 @@ MODEL = [
     *wrong_types("model: expected a path", 5, None),
     Bad(Kind.WRONG_TYPE, lambda w: [w.model], "model", "list"),
     Bad(Kind.WRONG_TYPE, lambda w: w.array, "model", "ndarray"),
-]
+]  # fmt: skip
 
 
 def option(field: str, value: Any, error: type[Error], *words: str) -> Bad:
@@ -277,13 +273,8 @@ PROVIDERS = [
     Bad(Kind.UNKNOWN_NAME, lambda w: ["\ud800"], "CPUExecutionProvider", error=ProviderError),
     Bad(Kind.WRONG_VALUE, lambda w: ["CPU", "cpu"], "'CPUExecutionProvider'", "twice"),
     Bad(Kind.WRONG_VALUE, lambda w: [("CPU", {"a": "b"})], "CPUExecutionProvider", "a", error=ProviderError),
-    Bad(
-        Kind.WRONG_VALUE,
-        lambda w: [zrt.providers.CPU(extra={"a": "b"})],
-        "CPUExecutionProvider",
-        "a",
-        error=ProviderError,
-    ),
+    Bad(Kind.WRONG_VALUE, lambda w: [zrt.providers.CPU(extra={"a": "b"})], "CPUExecutionProvider", "a",
+        error=ProviderError),
     Bad(Kind.WRONG_TYPE, lambda w: [zrt.providers.CPU(extra=5)], "CPUExecutionProvider", "int"),
     Bad(Kind.WRONG_TYPE, lambda w: [zrt.providers.CPU(extra={5: "b"})], "CPUExecutionProvider", "5"),
     *each(Kind.WRONG_TYPE, "providers", 5, "CPU"),
@@ -291,7 +282,7 @@ PROVIDERS = [
     Bad(Kind.WRONG_TYPE, lambda w: [("CPU",)], "providers", "('CPU',)"),
     Bad(Kind.WRONG_TYPE, lambda w: [("CPU", 5)], "'CPU'", "int"),
     Bad(Kind.WRONG_TYPE, lambda w: [("CPU", {5: "a"})], "'CPU'", "5"),
-]
+]  # fmt: skip
 
 EXTERNAL_DATA_DIR = [
     Bad(Kind.MISSING_FILE, lambda w: w.folder / "none", "external_data_dir", "none"),

@@ -79,22 +79,13 @@ SINGLE = {
         Bad(Kind.WRONG_TYPE, compiled(error_if_output_file_exists="no"), "error_if_output"),
         Bad(Kind.WRONG_VALUE, compiled(error_if_no_nodes_compiled=True), "compile any nodes", error=FailError),
         Bad(Kind.WRONG_VALUE, compiled(external_initializers_file="w"), "must be a path"),
-        Bad(
-            Kind.NEGATIVE,
+        Bad(Kind.NEGATIVE,
             compiled_to("a.onnx", external_initializers_file="w", external_initializers_size_threshold=-1),
-            "external_initializers_size_threshold",
-            "-1",
-        ),
-        Bad(
-            Kind.WRONG_VALUE,
+            "external_initializers_size_threshold", "-1"),
+        Bad(Kind.WRONG_VALUE,
             compiled_to("a.onnx", external_initializers_file="w", get_initializer_location_func=raising),
-            "external_initializers_file",
-            "get_initializer_location_func",
-        ),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: compiled_to("a.onnx", ep_context_binaries=(w.folder, "a"))(w),
-            "ep_context_binaries",
-        ),
+            "external_initializers_file", "get_initializer_location_func"),
+        Bad(Kind.WRONG_VALUE, lambda w: compiled_to("a.onnx", ep_context_binaries=(w.folder, "a"))(w),
+            "ep_context_binaries"),
     ]
-}
+}  # fmt: skip

@@ -50,11 +50,8 @@ SINGLE = {
     "check": [Bad(Kind.MISSING_FILE, lambda w: zrt.check(w.folder / "no.onnx"), "no.onnx", "no such file")],
     "diff": [
         *(
-            Bad(
-                Kind.WRONG_TYPE,
-                lambda w, wrong=wrong: zrt.diff(spec(w), wrong),
-                "b: expected a SessionSpec or 'reference'",
-            )
+            Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: zrt.diff(spec(w), wrong),
+                "b: expected a SessionSpec or 'reference'")
             for wrong in (5, None, "other", b"model", np.ones(2))
         ),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.diff(w.session, spec(w)), "a", "SessionSpec", "Session"),
@@ -75,12 +72,8 @@ SINGLE = {
             for name in ("rtol", "atol")
             for wrong in (-1, float("inf"), float("nan"), "1", None, True)
         ),
-        Bad(
-            Kind.MISSING_FILE,
-            lambda w: zrt.diff(zrt.SessionSpec(w.folder / "no.onnx"), spec(w), w.feeds),
-            "no.onnx",
-            "no such file",
-        ),
+        Bad(Kind.MISSING_FILE, lambda w: zrt.diff(zrt.SessionSpec(w.folder / "no.onnx"), spec(w), w.feeds), "no.onnx",
+            "no such file"),
     ],
     "tune": [
         *(
@@ -104,13 +97,8 @@ SINGLE = {
             Bad(Kind.WRONG_TYPE, lambda w, wrong=wrong: tune(w, seconds=wrong), "seconds: expected seconds, got")
             for wrong in ("1", None, True)
         ),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: zrt.tune(zrt.SessionSpec(w.model, QUIET, zrt.DevicePolicy.PREFER_CPU)),
-            "spec",
-            "policies",
-            error=UnsupportedError,
-        ),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.tune(zrt.SessionSpec(w.model, QUIET, zrt.DevicePolicy.PREFER_CPU)), "spec",
+            "policies", error=UnsupportedError),
         Bad(Kind.MISSING_FILE, lambda w: zrt.tune(zrt.SessionSpec(w.folder / "no.onnx")), "no.onnx", "no such file"),
     ],
     "Session.record": [
@@ -135,7 +123,7 @@ SINGLE = {
         Bad(Kind.DIRECTORY, lambda w: zrt.replay(w.folder), "no capsule", error=FileError),
     ],
     "Diff.worst": [Bad(Kind.WRONG_TYPE, lambda w: diff(w).worst("1"), "count", "str")],
-}
+}  # fmt: skip
 
 CLOSED_ALONE = {"Recorder": "runs count capsules"}
 

@@ -38,13 +38,8 @@ TENSORS = [
     Bad(Kind.WRONG_TYPE, lambda w: Gives(None), "capsule", "None", error=DLPackError),
     Bad(Kind.WRONG_TYPE, lambda w: Gives(5), "capsule", "5", error=DLPackError),
     Bad(Kind.WRONG_TYPE, lambda w: Gives(w.value().__dlpack__(), device=None), "__dlpack_device__"),
-    Bad(
-        Kind.WRONG_VALUE,
-        lambda w: Gives(BufferError("mine alone")),
-        "does not export it",
-        "mine alone",
-        error=DLPackError,
-    ),
+    Bad(Kind.WRONG_VALUE, lambda w: Gives(BufferError("mine alone")), "does not export it", "mine alone",
+        error=DLPackError),
     Bad(Kind.WRONG_VALUE, lambda w: Gives(TypeError("no such keyword")), "no such keyword", error=DLPackError),
     Bad(Kind.WRONG_VALUE, foreign(device_type=8), "8", error=DLPackError),
     Bad(Kind.WRONG_VALUE, foreign(version=(2, 0)), "2.0", error=DLPackError),
@@ -58,7 +53,7 @@ TENSORS = [
     Bad(Kind.NEGATIVE, foreign(shape=(-2, 3)), "-2", error=ShapeError),
     Bad(Kind.HUGE, foreign(shape=(2**62, 2**62)), "bytes", error=DLPackError),
     Bad(Kind.CLOSED, lambda w: closed(w.value()), "Value is closed"),
-]
+]  # fmt: skip
 
 WITHOUT_COPY = [*TENSORS, Bad(Kind.HUGE, lambda w: huge_array(), "C-contiguous", error=DLPackError)]
 
@@ -86,22 +81,15 @@ SINGLE = {
         Bad(Kind.WRONG_TYPE, lambda w: zrt.from_dlpack(f32(2), device="cpu"), "device", "MemoryInfo"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.from_dlpack(f32(2), stream="0"), "stream"),
         Bad(Kind.WRONG_VALUE, lambda w: zrt.from_dlpack(f32(2), stream=7), "stream", "7"),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: zrt.from_dlpack(f32(2), device=zrt.MemoryInfo.cuda()),
-            "ndarray",
-            error=DLPackError,
-        ),
-        Bad(
-            Kind.WRONG_VALUE,
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.from_dlpack(f32(2), device=zrt.MemoryInfo.cuda()), "ndarray",
+            error=DLPackError),
+        Bad(Kind.WRONG_VALUE,
             lambda w: zrt.from_dlpack(f32(2), device=zrt.MemoryInfo("Nowhere", device_type=zrt.types.DeviceType.GPU)),
-            "'Nowhere'",
-            error=DLPackError,
-        ),
+            "'Nowhere'", error=DLPackError),
         Bad(Kind.HUGE, lambda w: zrt.from_dlpack(huge_array(), copy=True), "tensor", error=AllocationError),
         *(
             Bad(Kind.HUGE, lambda w, tensor=tensor: zrt.from_dlpack(tensor(w), copy=True), "tensor", error=DLPackError)
             for tensor in (foreign(shape=(2,), strides=(1 << 62,)), foreign(shape=(0, 1 << 62)))
         ),
     ]
-}
+}  # fmt: skip

@@ -214,12 +214,8 @@ SINGLE = {
             "canceled", error=ModelLoadCanceledError),
     ],
     "SessionOptions.handle": [
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: options(use_per_session_threads=False).handle(),
-            "intra_op_num_threads",
-            "use_per_session_threads",
-        )
+        Bad(Kind.WRONG_VALUE, lambda w: options(use_per_session_threads=False).handle(), "intra_op_num_threads",
+            "use_per_session_threads")
     ],
     "Session.run": [Bad(Kind.WRONG_VALUE, lambda w: shrunk(w), "arena", error=Error)],
     "Allocation.__init__": [Bad(Kind.WRONG_TYPE, lambda w: zrt.Allocation(5, zrt.MemoryInfo.cpu()), "int")],

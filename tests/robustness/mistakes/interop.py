@@ -149,13 +149,8 @@ SINGLE = {
     "ExternalMemory.__init__": [Bad(Kind.WRONG_TYPE, lambda w: zrt.ExternalMemory(5, 5, 5, 5), "import_memory")],
     "ExternalSemaphore.__init__": [Bad(Kind.WRONG_TYPE, lambda w: zrt.ExternalSemaphore(5, 5, 5), "import_sem")],
     "init_graphics_interop": [
-        Bad(
-            Kind.UNKNOWN_NAME,
-            lambda w: zrt.init_graphics_interop(device(), "metal"),
-            "graphics_api",
-            "metal",
-            error=ArgumentError,
-        ),
+        Bad(Kind.UNKNOWN_NAME, lambda w: zrt.init_graphics_interop(device(), "metal"), "graphics_api", "metal",
+            error=ArgumentError),
         Bad(Kind.NEGATIVE, lambda w: zrt.init_graphics_interop(device(), "d3d12", -1), "command_queue", "-1"),
         unsupported(
             lambda w: zrt.init_graphics_interop(processor(), "vulkan"), "CPUExecutionProvider", "graphics interop"
@@ -164,7 +159,7 @@ SINGLE = {
     "deinit_graphics_interop": [
         unsupported(lambda w: zrt.deinit_graphics_interop(processor()), "CPUExecutionProvider", "graphics interop")
     ],
-}
+}  # fmt: skip
 
 CLOSED_SELF = {
     "ExternalResourceImporter.can_import": lambda w, it: it.can_import(FD),

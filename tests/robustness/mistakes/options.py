@@ -38,13 +38,8 @@ def tagged(tag: Any) -> zrt.RunOptions:
 # For each kind of options: one with a field that cannot be written as data, and one with a field of a wrong type.
 NO_DATA = {
     zrt.SessionOptions: [
-        Bad(
-            Kind.WRONG_TYPE,
-            lambda w: zrt.SessionOptions(logid=w.session),
-            "logid",
-            "Session cannot",
-            error=UnsupportedError,
-        ),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.SessionOptions(logid=w.session), "logid", "Session cannot",
+            error=UnsupportedError),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.SessionOptions(intra_op_num_threads="1"), "intra_op_num_threads"),
         Bad(Kind.WRONG_VALUE, lambda w: zrt.SessionOptions(execution_mode="x"), "execution_mode", "'x'"),
     ],
@@ -58,15 +53,10 @@ NO_DATA = {
         Bad(Kind.CLOSED, lambda w: zrt.Options(run=closed(zrt.RunOptions())), "RunOptions is closed"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.Options(providers="cpu"), "providers", "str"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.Options(providers=[w.session]), "providers[0]", "Session"),
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w: zrt.Options(providers=[("cpu", {"a": 1})]),
-            "providers[0]",
-            "'a'",
-            error=UnknownNameError,
-        ),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.Options(providers=[("cpu", {"a": 1})]), "providers[0]", "'a'",
+            error=UnknownNameError),
     ],
-}
+}  # fmt: skip
 
 PATH = [*wrong_types("path", 5), Bad(Kind.WRONG_VALUE, lambda w: "a\0", "path", "NUL")]
 OPTIONS_FILE = [
@@ -84,17 +74,12 @@ TRACE = [
     Bad(Kind.MISSING_FILE, lambda w: w.folder / "nope.json", "nope.json", error=FileError),
     Bad(Kind.DIRECTORY, lambda w: w.folder, "directory", error=FileError),
     Bad(Kind.EMPTY, lambda w: w.file("trace.json", b""), "trace.json", "empty", error=TraceError),
-    Bad(
-        Kind.TRUNCATED,
-        lambda w: w.file("trace.json", b'[\n{"cat" : "Node",'),
-        "trace.json",
-        "cut short",
-        error=TraceError,
-    ),
+    Bad(Kind.TRUNCATED, lambda w: w.file("trace.json", b'[\n{"cat" : "Node",'), "trace.json", "cut short",
+        error=TraceError),
     Bad(Kind.WRONG_VALUE, lambda w: w.file("trace.json", b"\x7fELF\xff"), "trace.json", "no trace", error=TraceError),
     Bad(Kind.WRONG_VALUE, lambda w: w.file("trace.json", b"{}"), "trace.json", "no list of events", error=TraceError),
     Bad(Kind.WRONG_VALUE, lambda w: w.file("trace.json", b'[{"ph": "X"}]'), "trace.json", "event 0", error=TraceError),
-]
+]  # fmt: skip
 
 
 def made(folder: Path) -> Path:
@@ -131,11 +116,8 @@ def no_folder(do: Callable[[Path], object]) -> Bad:
 
 SINGLE = {
     "SessionOptions.effective_config_entries": [
-        Bad(
-            Kind.WRONG_TYPE,
-            lambda w: zrt.SessionOptions(config_entries={"a": 1}).effective_config_entries(),
-            "config_entries['a']",
-        )
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.SessionOptions(config_entries={"a": 1}).effective_config_entries(),
+            "config_entries['a']")
     ],
     "SessionOptions.handle": [no_folder(lambda path: zrt.SessionOptions(profile_file_prefix=path).handle())],
     "RunOptions.__init__": [
@@ -149,7 +131,7 @@ SINGLE = {
         Bad(Kind.UNKNOWN_NAME, lambda w: w.session.profile({"nope": w.array}), "'nope'"),
         Bad(Kind.WRONG_DTYPE, lambda w: w.session.profile(5), "feeds", error=Error),
     ],
-}
+}  # fmt: skip
 
 CLOSED_SELF = {"Session.profile": lambda w, it: it.profile(w.feeds)}
 

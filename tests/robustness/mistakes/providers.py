@@ -17,13 +17,9 @@ STRICT = [
 ]
 if "AzureExecutionProvider" in zrt.available_providers():
     STRICT += [
-        Bad(
-            Kind.WRONG_VALUE,
-            lambda w, more=more: {"providers": ["azure"], "strict": True, **more},
-            "Add",
-            error=ProviderError,
-        )
+        Bad(Kind.WRONG_VALUE, lambda w, more=more: {"providers": ["azure"], "strict": True, **more}, "Add",
+            error=ProviderError)
         for more in ({}, {"allow": ["Mul"]}, {"allow": ["com.microsoft::Add"]})
-    ]
+    ]  # fmt: skip
 
 TAKES = [(call, "strict", STRICT, lambda w, bad, do=do: do(w, **bad)) for call, do in LOADS.items()]

@@ -277,13 +277,8 @@ SINGLE = {
     "Lane.run_with": [unsupported(lambda w: w.lane.run_with(adapted(w)), "adapters")],
     "IoBinding.run": [unsupported(lambda w: w.binding.run(adapted(w)), "adapters")],
     "Session.run": [
-        Bad(
-            Kind.UNKNOWN_NAME,
-            lambda w: w.session.run(w.feeds, options=adapted(w)),
-            "Invalid input name",
-            "a",
-            error=Error,
-        )
+        Bad(Kind.UNKNOWN_NAME, lambda w: w.session.run(w.feeds, options=adapted(w)), "Invalid input name", "a",
+            error=Error)
     ],
     "save_lora_adapter": [
         Bad(Kind.WRONG_VALUE, lambda w: zrt.save_lora_adapter(w.folder / "a", {}, model_version=2**31),
