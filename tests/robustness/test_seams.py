@@ -13,11 +13,11 @@ import pytest
 import zrt
 from tests.robustness.conftest import Child
 from tests.robustness.race import race
-from tests.robustness.seams import LOGGED, WEIGHTED, W, called_back, own_threads
-from tests.robustness.sums import ADD, FEEDS, QUIET, SUM, same, session
+from tests.robustness.seams import LOGGED, WEIGHTED, W, own_threads
+from tests.robustness.sums import ADD, FEEDS, QUIET, SUM, same
 from tests.support import models
 from tests.values.test_optional import makes
-from zrt.errors import BusyError, ClosedError, ModelError, TerminatedError, UnsupportedError
+from zrt.errors import BusyError, ClosedError, ModelError, TerminatedError
 
 
 def test_environment_being_created_refuses_reentrant_use(child: Child) -> None:
@@ -55,19 +55,6 @@ def test_absent_optional_is_none_in_every_kind_of_run(content: str) -> None:
             one.submit(feeds, ["o"], zrt.RunOptions()).result(60),
         )
         assert [results[0] is None for results in runs] == [not fill] * 5
-
-
-def test_callback_that_would_deadlock_raises() -> None:
-    """On a thread of zrt's, waiting for another run raises; calls that do not wait for one work."""
-    one = session()
-    for act in (
-        lambda: asyncio.run(one.run_async(FEEDS)),
-        lambda: one.submit(FEEDS).result(),
-        lambda: one.submit(FEEDS).exception(),
-    ):
-        assert type(called_back(one, act)) is UnsupportedError
-    same(called_back(one, lambda: session(own_threads(logger=LOGGED)).run(FEEDS))[0], SUM)
-    assert called_back(one, zrt.Environment.flush_log) is True
 
 
 def test_run_options_keep_closed_adapters(tmp_path: Path) -> None:

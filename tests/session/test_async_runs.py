@@ -475,18 +475,27 @@ def test_callback_may_run_and_close_a_session(add, loop, endless):
 
 
 def test_waiting_for_a_run_in_a_callback_raises(add, loop, endless, eventually):
-    """The thread would keep all other runs from being completed. With a timeout waiting is allowed."""
+    """The thread would keep all other runs from being completed. With a timeout waiting is allowed, and so is all that
+    waits for no run of this kind.
+    """
     heard = []
+    own = zrt.SessionOptions(
+        intra_op_num_threads=3, thread_factory=lambda work: threading.Thread(target=work), logger="zrt.test"
+    )
 
     def wait(future):
+        heard.append(threading.current_thread().name)
         other = loop.submit(endless)
-        for ask in (other.result, other.exception, lambda: other.result(0.001)):
+        asks = (other.result, other.exception, lambda: asyncio.run(add.run_async(FEEDS)), lambda: other.result(0.001))
+        for ask in asks:
             try:
                 ask()
             except Exception as error:
                 heard.append(type(error))
         other.cancel()
         heard.append(future.exception() is not None)
+        heard.append(zrt.Session(models.add(["n"]), own).run(FEEDS)[0].tolist())
+        heard.append(zrt.Environment.flush_log())
 
     options = zrt.RunOptions()
     future = loop.submit(endless, options=options)
@@ -494,8 +503,8 @@ def test_waiting_for_a_run_in_a_callback_raises(add, loop, endless, eventually):
     options.terminate()
     concurrent.futures.wait([future], 60)
     np.testing.assert_array_equal(add.submit(FEEDS).result(60)[0], SUM)
-    eventually(lambda: len(heard) == 4)
-    assert heard == [errors.UnsupportedError, errors.UnsupportedError, TimeoutError, True]
+    eventually(lambda: len(heard) == 8)
+    assert heard == ["zrt-run", *[errors.UnsupportedError] * 3, TimeoutError, True, SUM.tolist(), True]
 
 
 def test_several_loops_in_several_threads(add, background):
