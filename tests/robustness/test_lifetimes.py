@@ -47,6 +47,7 @@ HOLDERS = (
     "a session with its own threads",
     "sessions that share weights",
     "closed objects",
+    "values of every kind",
 )
 ALONE = ("an unreachable cycle", "nothing but the import", "sys.exit")
 
@@ -196,7 +197,3 @@ def test_values_dropped_in_any_order(seed: int) -> None:
         gc.collect()
         junk = [np.full(500, 7, np.float32) for _ in range(8)]
         assert all(holds(item) for item, holds in alive.values()), (name, len(junk))
-
-
-def test_values_alive_at_the_end_of_the_interpreter(child: Child) -> None:
-    child("values/left.py")

@@ -1,6 +1,7 @@
 """The interpreter ends while objects of every kind are alive; the arguments name their holders."""
 
 import atexit
+import builtins
 import gc
 import sys
 import threading
@@ -9,6 +10,7 @@ import zrt
 from benches.models import build as bench
 from tests.robustness.objects import Knot, objects
 from tests.robustness.prologue import FEEDS, QUIET, session
+from tests.robustness.values import every_kind
 
 # A global of the module, so that the end of the interpreter releases what it holds.
 kept = []
@@ -110,6 +112,12 @@ def closed_objects():
     return held
 
 
+def values_of_every_kind():
+    """In this module, and in two that are released in other orders."""
+    builtins.kept, sys.kept_values = every_kind(), every_kind()
+    return every_kind()
+
+
 def nothing_but_the_import():
     import zrt.lanes.lane
     import zrt.session.session  # noqa: F401
@@ -136,6 +144,7 @@ HOLDERS = {
     "a session with its own threads": session_with_its_own_threads,
     "sessions that share weights": sessions_that_share_weights,
     "closed objects": closed_objects,
+    "values of every kind": values_of_every_kind,
     "an unreachable cycle": unreachable_cycle,
     "nothing but the import": nothing_but_the_import,
     "sys.exit": sys_exit,
