@@ -88,6 +88,15 @@ def test_closable_objects_are_not_copyable(name: str, world: World) -> None:
             attempt(item)
 
 
+@pytest.mark.parametrize("name", sorted(CLOSABLE))
+def test_with_closes_an_object_and_a_second_close_does_nothing(name: str, world: World) -> None:
+    """A `Runtime` does not tell whether it is closed."""
+    with CLOSABLE[name](world) as item:
+        assert not getattr(item, "closed", False)
+    assert getattr(item, "closed", True)
+    item.close()
+
+
 def test_holders_of_lanes_are_not_copyable(world: World) -> None:
     for item in ([world.lane], world.lane.inputs):
         for attempt in (copy.deepcopy, pickle.dumps):

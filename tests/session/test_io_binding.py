@@ -174,25 +174,18 @@ class TestRun:
         assert binding.numpy()["y"].tolist() == [1]
 
 
-class TestLifetimes:
-    def test_with_closes_the_binding(self, relu):
-        with relu.binding() as binding:
-            binding.bind_input("x", f32(1))
-        assert binding.closed
-        binding.close()
-
-    def test_close_releases_everything(self, load):
-        session = load("(float[n] x) => (float[n] y) { y = Relu(x) }")
-        x, y = (f32(1).view(Tracked) for _ in range(2))
-        alive = [weakref.ref(thing) for thing in (x, y, session)]
-        binding = bind(session, {"x": x}, y=y)
-        binding.run()
-        del x, y, session
-        gc.collect()
-        assert all(ref() is not None for ref in alive)
-        binding.close()
-        gc.collect()
-        assert all(ref() is None for ref in alive)
+def test_close_releases_everything(load):
+    session = load("(float[n] x) => (float[n] y) { y = Relu(x) }")
+    x, y = (f32(1).view(Tracked) for _ in range(2))
+    alive = [weakref.ref(thing) for thing in (x, y, session)]
+    binding = bind(session, {"x": x}, y=y)
+    binding.run()
+    del x, y, session
+    gc.collect()
+    assert all(ref() is not None for ref in alive)
+    binding.close()
+    gc.collect()
+    assert all(ref() is None for ref in alive)
 
 
 class TestThreads:

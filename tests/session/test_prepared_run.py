@@ -140,12 +140,6 @@ class TestLifetimes:
         gc.collect()
         assert where[0, -1] == 9999
 
-    def test_with_closes_the_prepared_run(self, relu):
-        with relu.prepare([f32(1)]) as prepared:
-            assert prepared.run()[0].tolist() == [1]
-        assert prepared.closed
-        prepared.close()
-
     def test_value_closed_after_prepare(self, relu):
         value = zrt.Value.from_array(f32(1))
         prepared = relu.prepare([value])
