@@ -24,8 +24,12 @@ def optimizing(model: Path, output: Path, **entries: str) -> zrt.Session:
     return zrt.Session(model, zrt.SessionOptions(optimized_model_filepath=output, config_entries=entries))
 
 
+def beside(output: Path) -> Path:
+    return output.absolute().with_name("new.onnx")
+
+
 FILES = ["model.weights", "model.onnx"]
-MODEL: dict[str, Write] = {
+WRITES: dict[str, Write] = {
     "save_optimized": zrt.save_optimized,
     "save_optimized in memory": lambda model, output: zrt.save_optimized(
         model.read_bytes(), output, external_data_dir=model.parent
@@ -33,21 +37,13 @@ MODEL: dict[str, Write] = {
     "compile": lambda model, output: zrt.compile(model, output, QUIET),
     "Session": optimizing,
     "edit": lambda model, output: zrt.edit(model, zrt.SessionOptions(optimized_model_filepath=output)),
-}
-WEIGHTS: dict[str, Write] = {
-    "save_optimized": lambda model, output: zrt.save_optimized(
-        model, output.with_name("new.onnx"), weights_file=output.name, weights_from=0
+    "weights of save_optimized": lambda model, output: zrt.save_optimized(
+        model, beside(output), weights_file=output.name, weights_from=0
     ),
-    "compile": lambda model, output: zrt.compile(
-        model,
-        output.with_name("new.onnx"),
-        QUIET,
-        external_initializers_file=output.name,
-        external_initializers_size_threshold=0,
+    "weights of compile": lambda model, output: zrt.compile(
+        *(model, beside(output), QUIET), external_initializers_file=output.name, external_initializers_size_threshold=0
     ),
-    "Session": lambda model, output: optimizing(
-        model, output.with_name("new.onnx"), **{BESIDE: output.name, LEAST: "0"}
-    ),
+    "weights of Session": lambda model, output: optimizing(model, beside(output), **{BESIDE: output.name, LEAST: "0"}),
 }
 
 
@@ -80,23 +76,13 @@ def named(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("write", "of"),
-    [(write, of) for write in MODEL for of in FILES if (write, of) != ("save_optimized in memory", "model.onnx")],
+    [(write, of) for write in WRITES for of in FILES if (write, of) != ("save_optimized in memory", "model.onnx")],
 )
-def test_the_files_are_kept_from_a_model(write: str, of: str, model: Path, named: Callable[[Path], Path]) -> None:
+def test_input_is_kept(write: str, of: str, model: Path, named: Callable[[Path], Path]) -> None:
     output = named(model.with_name(of))
     before = content_of(model.parent)
     with pytest.raises(ArgumentError, match=f"is the same file as the input '.*{re.escape(of)}'"):
-        MODEL[write](model, output)
-    assert content_of(model.parent) == before
-
-
-@pytest.mark.parametrize("write", WEIGHTS)
-@pytest.mark.parametrize("of", FILES)
-def test_the_files_are_kept_from_new_weights(write: str, of: str, model: Path, named: Callable[[Path], Path]) -> None:
-    output = named(model.with_name(of))
-    before = content_of(model.parent)
-    with pytest.raises(ArgumentError, match="is the same file as the input"):
-        WEIGHTS[write](model, output.absolute())
+        WRITES[write](model, output)
     assert content_of(model.parent) == before
 
 
