@@ -16,6 +16,7 @@ from benches.models.decoder import decoder
 from tests.robustness import forking
 from tests.robustness.forking import fork
 from tests.robustness.prologue import same
+from tests.support.bindings import bind
 
 threads = int(sys.argv[1])
 many = bench.cnn()
@@ -23,9 +24,7 @@ images = {"image": np.ones((4, 1, 28, 28), np.float32)}
 one = zrt.Session(many, zrt.SessionOptions(intra_op_num_threads=threads))
 made = one.lane({"image": (4, 1, 28, 28)})
 made.inputs["image"][...] = 1
-bound = one.binding()
-bound.bind_input("image", images["image"])
-bound.bind_output("logits")
+bound = bind(one, images, "logits")
 rebound = one.lane({"image": (4, 1, 28, 28)}, rebind_inputs=True)
 # A session of several providers is synchronized in each run.
 providers = [name for name in ("AzureExecutionProvider", "CPUExecutionProvider") if name in zrt.available_providers()]

@@ -4,6 +4,7 @@ import numpy as np
 
 import zrt
 from tests.support import models
+from tests.support.bindings import bind
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 ADD = models.add(["n"])
@@ -30,11 +31,7 @@ def lane(session, **options):
 
 def binding(session):
     """A binding with `FEEDS` bound, and its output left to ONNX Runtime."""
-    binding = session.binding()
-    for name, feed in FEEDS.items():
-        binding.bind_input(name, feed)
-    binding.bind_output("z")
-    return binding
+    return bind(session, FEEDS, "z")
 
 
 def ran(item, output):

@@ -36,6 +36,7 @@ from tests.robustness.vocabulary import (
     huge_array,
     wrong_types,
 )
+from tests.support.bindings import bind
 from zrt.errors import (
     AllocationError,
     ArgumentError,
@@ -297,18 +298,10 @@ def wrong_lane(w: World) -> zrt.Lane:
     return w.session.lane(w.shapes, {"z": (3, 4)})
 
 
-def wrong_binding(w: World) -> zrt.IoBinding:
-    binding = w.session.binding()
-    for name, feed in w.feeds.items():
-        binding.bind_input(name, feed)
-    binding.bind_output("z", f32(3, 4))
-    return binding
-
-
 SINGLE = {
     "Session.lane": [Bad(Kind.HUGE, lambda w: huge_output(w).lane({"x": (1,)}), "output 'z'", error=AllocationError)],
     "IoBinding.run": [
-        Bad(Kind.WRONG_SHAPE, lambda w: wrong_binding(w).run(), "output", "{3,4}", "{2,4}"),
+        Bad(Kind.WRONG_SHAPE, lambda w: bind(w.session, w.feeds, z=f32(3, 4)).run(), "output", "{3,4}", "{2,4}"),
         Bad(Kind.MISSING_INPUT, lambda w: w.session.binding().run(), "'x', 'y'", "not bound", error=ArgumentError),
     ],
     "Lane.run": [Bad(Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run(), "output", "{3,4}", "{2,4}")],

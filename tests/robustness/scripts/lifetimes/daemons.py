@@ -8,6 +8,7 @@ import numpy as np
 import tests.robustness.prologue  # noqa: F401
 import zrt
 from benches.models import build as bench
+from tests.support.bindings import bind
 
 options = zrt.SessionOptions(intra_op_num_threads=int(sys.argv[1]))
 model = bench.relay(1 << 16)
@@ -28,9 +29,7 @@ def terminated(lane):
 
 
 def bound():
-    binding = owner.binding()
-    binding.bind_input("x", feed["x"])
-    binding.bind_output("y")
+    binding = bind(owner, feed, "y")
     return lambda: (binding.run(), binding.outputs())
 
 

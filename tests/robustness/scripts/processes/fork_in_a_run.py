@@ -9,6 +9,7 @@ import zrt
 from tests.custom_ops.support import Op, build, options
 from tests.robustness.forking import fork, refused
 from tests.robustness.prologue import same
+from tests.support.bindings import bind
 
 begun, forked = threading.Semaphore(0), threading.Event()
 # A lane runs once as it is made.
@@ -28,9 +29,7 @@ class Waiting(Op):
 sessions = [
     zrt.Session(build("(float[4] x) => (float[4] y) { y = test.ops.Op(x) }"), options([Waiting()])) for _ in range(2)
 ]
-lane, binding = sessions[0].lane(), sessions[1].binding()
-binding.bind_input("x", np.ones(4, np.float32))
-binding.bind_output("y")
+lane, binding = sessions[0].lane(), bind(sessions[1], {"x": np.ones(4, np.float32)}, "y")
 assert begun.acquire(timeout=60)
 forked.clear()
 uses = {

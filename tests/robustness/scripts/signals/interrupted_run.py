@@ -10,20 +10,18 @@ import numpy as np
 import zrt
 from tests.robustness.prologue import same
 from tests.robustness.race import counting
+from tests.support.bindings import bind
+from tests.support.lanes import run_on
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 one = counting()
 feeds = {"turns": np.array(3), "start": np.zeros(2, np.float32)}
 made = one.lane()
-bound = one.binding()
-for name, feed in feeds.items():
-    made.inputs[name][...] = feed
-    bound.bind_input(name, feed)
+run_on(made, **feeds)
 result = np.zeros(2, np.float32)
-bound.bind_output("end", result)
+bound = bind(one, feeds, end=result)
 # The first run of a binding checks in Python that all is bound: an interrupt there would come before the run.
-made.run()
 bound.run()
 for turns in (made.inputs["turns"], feeds["turns"]):
     turns[...] = 300_000
