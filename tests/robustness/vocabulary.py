@@ -14,28 +14,37 @@ import numpy as np
 import zrt
 from tests.robustness.sums import QUIET as QUIET
 from tests.support import models
+from tests.support.bindings import bind
+from tests.support.lanes import run_on
 from zrt import errors
 from zrt.errors import Error
 
 
 class Kind(StrEnum):
-    """The kinds of bad arguments."""
+    """The kinds of bad arguments, each with the error that it causes where its row names no other."""
 
-    UNKNOWN_NAME = "unknown name"
-    MISSING_INPUT = "missing input"
-    WRONG_DTYPE = "wrong dtype"
-    WRONG_RANK = "wrong rank"
-    WRONG_SHAPE = "wrong shape"
-    NEGATIVE = "negative dimension"
-    HUGE = "huge dimension"
-    CLOSED = "closed object"
-    CORRUPT = "corrupt model"
-    EMPTY = "empty file"
-    DIRECTORY = "directory"
-    MISSING_FILE = "missing file"
-    TRUNCATED = "truncated external data"
-    WRONG_TYPE = "wrong type"
-    WRONG_VALUE = "wrong value"
+    usual: type[Error]
+
+    def __new__(cls, text: str, usual: type[Error]) -> Kind:
+        kind = str.__new__(cls, text)
+        kind._value_, kind.usual = text, usual
+        return kind
+
+    UNKNOWN_NAME = "unknown name", errors.UnknownNameError
+    MISSING_INPUT = "missing input", errors.ModelError
+    WRONG_DTYPE = "wrong dtype", errors.DTypeError
+    WRONG_RANK = "wrong rank", errors.ShapeError
+    WRONG_SHAPE = "wrong shape", errors.ShapeError
+    NEGATIVE = "negative dimension", errors.ArgumentError
+    HUGE = "huge dimension", errors.ArgumentError
+    CLOSED = "closed object", errors.ClosedError
+    CORRUPT = "corrupt model", errors.ModelError
+    EMPTY = "empty file", errors.ModelError
+    DIRECTORY = "directory", errors.ModelError
+    MISSING_FILE = "missing file", errors.ModelNotFoundError
+    TRUNCATED = "truncated external data", errors.ModelError
+    WRONG_TYPE = "wrong type", errors.DTypeError
+    WRONG_VALUE = "wrong value", errors.ArgumentError
 
 
 PROMISED = set(Kind) - {Kind.WRONG_TYPE, Kind.WRONG_VALUE}
@@ -56,17 +65,12 @@ class World:
     @cached_property
     def lane(self) -> zrt.Lane:
         lane = self.session.lane(self.shapes)
-        for name, feed in self.feeds.items():
-            lane.inputs[name][...] = feed
+        run_on(lane, **self.feeds)
         return lane
 
     @cached_property
     def binding(self) -> zrt.IoBinding:
-        binding = self.session.binding()
-        for name, feed in self.feeds.items():
-            binding.bind_input(name, feed)
-        binding.bind_output("z")
-        return binding
+        return bind(self.session, self.feeds, "z")
 
     @cached_property
     def prepared(self) -> zrt.PreparedRun:
@@ -121,31 +125,11 @@ class World:
         np.testing.assert_array_equal(self.prepared.run()[0], wanted)
 
 
-# The error that a kind of mistake causes where its row names no other.
-USUAL: dict[Kind, type[Error]] = {
-    Kind.UNKNOWN_NAME: errors.UnknownNameError,
-    Kind.MISSING_INPUT: errors.ModelError,
-    Kind.WRONG_DTYPE: errors.DTypeError,
-    Kind.WRONG_RANK: errors.ShapeError,
-    Kind.WRONG_SHAPE: errors.ShapeError,
-    Kind.NEGATIVE: errors.ArgumentError,
-    Kind.HUGE: errors.ArgumentError,
-    Kind.CLOSED: errors.ClosedError,
-    Kind.CORRUPT: errors.ModelError,
-    Kind.EMPTY: errors.ModelError,
-    Kind.DIRECTORY: errors.ModelError,
-    Kind.MISSING_FILE: errors.ModelNotFoundError,
-    Kind.TRUNCATED: errors.ModelError,
-    Kind.WRONG_TYPE: errors.DTypeError,
-    Kind.WRONG_VALUE: errors.ArgumentError,
-}
-
-
 class Bad:
     """A bad argument: its kind, how to make it, words that the message must contain, and the error if not the usual."""
 
     def __init__(self, kind: Kind, make: Callable[[Any], Any], *words: str, error: type[Error] | None = None) -> None:
-        self.kind, self.make, self.words, self.error = kind, make, words, error or USUAL[kind]
+        self.kind, self.make, self.words, self.error = kind, make, words, error or kind.usual
 
     def inside(self, put: Callable[[World, Any], Any], *words: str) -> Bad:
         """The same mistake as a part of another argument, of which the message also has these words."""
