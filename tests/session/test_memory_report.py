@@ -146,19 +146,6 @@ def test_activations_in_an_arena_that_cannot_grow_are_not_told():
     assert (report.arena_bytes, report.planned_bytes, report.peak_bytes) == (1 << 20, None, None)
 
 
-def test_wrong_arguments_are_refused():
-    session = zrt.Session(two_rows(), ONE_THREAD)
-    with pytest.raises(zrt.errors.DTypeError, match="session: expected a Session or a SessionSpec"):
-        zrt.memory_report("model.onnx")  # type: ignore[arg-type]
-    with pytest.raises(zrt.errors.ShapeError, match="'x'"):
-        zrt.memory_report(session, [np.ones(3, np.float32)])
-    with pytest.raises(zrt.errors.ModelNotFoundError, match=r"missing\.onnx"):
-        zrt.memory_report(zrt.SessionSpec("missing.onnx"))
-    session.close()
-    with pytest.raises(zrt.errors.ClosedError):
-        zrt.memory_report(session)
-
-
 def test_failing_run_raises_its_error():
     with pytest.raises(zrt.OrtError, match="indices"):
         zrt.memory_report(zrt.Session(models.gather(), ONE_THREAD), [np.array([7])])

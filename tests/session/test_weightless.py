@@ -14,7 +14,7 @@ import zrt
 from tests.support import models, ort
 from zrt._native.later import LATER, later
 from zrt._native.library import library
-from zrt.errors import ArgumentError, DTypeError, UnsupportedError
+from zrt.errors import DTypeError, UnsupportedError
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 since_1_29 = pytest.mark.skipif(not ort.since("1.29"), reason="the function came with ONNX Runtime 1.29")
@@ -73,23 +73,6 @@ class TestAlignment:
         x = np.zeros(100, np.float32)
         np.testing.assert_array_equal(zrt.Session(target, QUIET).run([x])[0], np.arange(100, dtype=np.float32) + 1)
 
-    @pytest.mark.parametrize(
-        ("alignment", "error", "says"),
-        [(3, ArgumentError, "3 is no power of two"), (-1, ArgumentError, "alignment"), ("4", DTypeError, "alignment")],
-    )
-    def test_wrong_alignment_raises(self, tmp_path: Path, alignment: Any, error: Any, says: str) -> None:
-        with pytest.raises(error, match=says):
-            zrt.compile(
-                weighty(),
-                tmp_path / "a.onnx",
-                external_initializers_file="w",
-                external_initializers_alignment=alignment,
-            )
-
-    def test_alignment_without_a_file_raises(self) -> None:
-        with pytest.raises(ArgumentError, match="it is for external_initializers_file"):
-            zrt.compile(weighty(), external_initializers_alignment=64)
-
 
 class TestSourceModel:
     @since_1_29
@@ -112,10 +95,6 @@ class TestSourceModel:
 
 
 class TestCompilation:
-    def test_wrong_switch_raises(self) -> None:
-        with pytest.raises(DTypeError, match="weightless"):
-            zrt.compile(weighty(), weightless=1)
-
     @since_1_29
     def test_cpu_compiles_nothing_and_keeps_the_weights(self) -> None:
         compiled = zrt.compile(weighty(), options=QUIET, weightless=True)

@@ -45,6 +45,12 @@ LOCATORS = [
     Bad(Kind.NEGATIVE, lambda w: lambda *_: ("a", -1), "weight 'w'", "-1", error=CallbackError),
 ]
 
+ALIGNMENTS = [
+    Bad(Kind.WRONG_VALUE, lambda w: 3, "3 is no power of two"),
+    Bad(Kind.NEGATIVE, lambda w: -1, "alignment"),
+    Bad(Kind.WRONG_TYPE, lambda w: "4", "alignment"),
+]
+
 BINARIES = [
     *wrong_types("ep_context_binaries", 5),
     Bad(Kind.WRONG_TYPE, lambda w: (5, "a"), "ep_context_binaries", "5"),
@@ -68,12 +74,16 @@ TAKES = [
     ("compile", "output", OUTPUTS, lambda w, bad: zrt.compile(w.model, bad, QUIET)),
     ("compile", "weights", WEIGHT_FILES, lambda w, bad: compiled_to("a.onnx", external_initializers_file=bad)(w)),
     ("compile", "locator", LOCATORS, lambda w, bad: located(w, bad)),
+    ("compile", "alignment", ALIGNMENTS,
+     lambda w, bad: compiled_to("a.onnx", external_initializers_file="w", external_initializers_alignment=bad)(w)),
     ("compile", "ep_context_binaries", BINARIES, lambda w, bad: compiled(ep_context_binaries=bad)(w)),
-]
+]  # fmt: skip
 
 SINGLE = {
     "compile": [
         Bad(Kind.WRONG_VALUE, compiled(graph_optimization_level="most"), "level", "most"),
+        Bad(Kind.WRONG_VALUE, compiled(external_initializers_alignment=64), "it is for external_initializers_file"),
+        Bad(Kind.WRONG_TYPE, compiled(weightless=1), "weightless"),
         Bad(Kind.WRONG_TYPE, compiled(embed_compiled_data_into_model=1), "embed"),
         Bad(Kind.WRONG_TYPE, compiled(error_if_no_nodes_compiled=1), "error_if_no_nodes"),
         Bad(Kind.WRONG_TYPE, compiled(error_if_output_file_exists="no"), "error_if_output"),

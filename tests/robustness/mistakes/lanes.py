@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import zrt
 from tests.robustness.bad import (
     ALLOCATOR,
@@ -47,6 +49,8 @@ from zrt.errors import (
     ShapeError,
 )
 
+INT4 = zrt.ElementType.INT4.dtype
+
 BOUND_INPUT = [
     Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), "'q'", "'x', 'y'"),
     Bad(Kind.UNKNOWN_NAME, lambda w: ("z", w.array), "'z'", "'x', 'y'"),
@@ -66,6 +70,12 @@ BOUND_OUTPUT = [
     Bad(Kind.WRONG_VALUE, lambda w: ("z", READ_ONLY), "output 'z'", "read-only"),
     Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.Value.from_array(READ_ONLY)), "output 'z'", "read-only"),
     Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.MemoryInfo("\ud800")), "\\ud800"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", f32(4, 4)[::2]), "output 'z': is not C-contiguous"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", np.zeros((2, 4), ">f4")), "output 'z': is in the other byte order"),
+    Bad(Kind.WRONG_DTYPE, lambda w: ("z", np.zeros((2, 4), INT4)), "output 'z': ONNX Runtime packs INT4"),
+    Bad(Kind.WRONG_TYPE, lambda w: ("z", [0.0]), "output 'z': expected an array, a Value or a Buffer, got list"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.MemoryInfo.cuda(3)), "output 'z': this session has no", "for 'Cuda'"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.MemoryInfo.of("acme", "NPU")), "output 'z': ", "allocator for 'acme'"),
 ]
 
 

@@ -8,6 +8,7 @@ from tests.robustness.vocabulary import (
     A_FACT,
     A_RESULT,
     NOTHING,
+    QUIET,
     Bad,
     Kind,
     World,
@@ -135,7 +136,11 @@ SINGLE = {
     "memory_report": [
         Bad(Kind.WRONG_TYPE, lambda w: zrt.memory_report(5), "Session", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.memory_report(w.session, 5), "int"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.memory_report("m.onnx"), "session: expected a Session or a SessionSpec"),
         Bad(Kind.UNKNOWN_NAME, lambda w: zrt.memory_report(w.session, {"nope": f32(1, 4)}), "'nope'"),
+        Bad(Kind.WRONG_RANK, lambda w: zrt.memory_report(w.session, [f32(3), f32(3)]), "'x'"),
+        Bad(Kind.MISSING_FILE, lambda w: zrt.memory_report(zrt.SessionSpec("missing.onnx")), "missing.onnx"),
+        Bad(Kind.CLOSED, lambda w: zrt.memory_report(closed(zrt.Session(w.model, QUIET))), "Session is closed"),
     ],
     "copy_all": [
         Bad(Kind.WRONG_TYPE, lambda w: zrt.copy_all(5), "pairs", "int"),

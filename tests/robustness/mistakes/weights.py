@@ -299,7 +299,9 @@ SINGLE = {
         Bad(Kind.WRONG_VALUE, lambda w: saving(w, w.model, zrt.SessionOptions(optimized_model_filepath="other.onnx")),
             "optimized_model_filepath"),
     ],
+    "compatibility_info": [Bad(Kind.WRONG_TYPE, lambda w: zrt.compatibility_info(w.model, ""), "provider")],
     "model_compatibility": [
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.model_compatibility("a\0b", "CPUExecutionProvider"), "NUL"),
         Bad(Kind.UNKNOWN_NAME, lambda w: zrt.model_compatibility("", "Nope"), "'Nope'", "CPUExecutionProvider",
             error=ProviderError),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.model_compatibility(None, "Nope"), "info"),
