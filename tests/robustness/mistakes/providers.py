@@ -22,4 +22,8 @@ if "AzureExecutionProvider" in zrt.available_providers():
         for more in ({}, {"allow": ["Mul"]}, {"allow": ["com.microsoft::Add"]})
     ]  # fmt: skip
 
-TAKES = [(call, "strict", STRICT, lambda w, bad, do=do: do(w, **bad)) for call, do in LOADS.items()]
+TAKES = [
+    *((call, "strict", STRICT, lambda w, bad, do=do: do(w, **bad)) for call, do in LOADS.items()),
+    # The other mistakes are found by the load.
+    ("SessionSpec.__init__", "strict", STRICT[:7], lambda w, bad: zrt.SessionSpec(w.model, **bad)),
+]

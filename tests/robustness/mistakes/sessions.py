@@ -6,8 +6,11 @@ import zrt
 from tests.robustness.bad import (
     BORROWED_FEEDS,
     COPIED_FEEDS,
+    EXTERNAL_DATA_DIR,
     MEMORY,
+    MODEL,
     OUTPUT_NAMES,
+    PROVIDERS,
     RUN_OPTIONS,
     RUNS,
     SESSION_OPTIONS,
@@ -50,6 +53,14 @@ def tap(w: World, names: Any) -> object:
 TAKES = [
     *loading("Session.__init__", zrt.Session),
     *loading("SessionSpec.__init__", load_recipe),
+    # A recipe is refused where it is made if nothing need be looked up for that.
+    ("SessionSpec.__init__", "model alone",
+     [bad for bad in MODEL if bad.kind is Kind.WRONG_TYPE or "NUL" in bad.words], lambda w, bad: zrt.SessionSpec(bad)),
+    ("SessionSpec.__init__", "options alone", SESSION_OPTIONS[:-2], lambda w, bad: zrt.SessionSpec(w.model, bad)),
+    ("SessionSpec.__init__", "providers alone", [bad for bad in PROVIDERS if bad.kind is Kind.WRONG_TYPE],
+     lambda w, bad: zrt.SessionSpec(w.model, None, bad)),
+    ("SessionSpec.__init__", "folder alone", EXTERNAL_DATA_DIR[2:],
+     lambda w, bad: zrt.SessionSpec(w.model, external_data_dir=bad)),
     ("Session.run", "feeds", COPIED_FEEDS, lambda w, bad: w.session.run(bad)),
     ("Session.run", "feeds of a subset", COPIED_FEEDS, lambda w, bad: w.session.run(bad, ["z"])),
     ("Session.run", "outputs", OUTPUT_NAMES, lambda w, bad: w.session.run(w.feeds, bad)),
@@ -90,11 +101,21 @@ SINGLE = {
         Bad(Kind.WRONG_TYPE, lambda w: zrt.RunOptions(config_entries=5), "config_entries", "int"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.RunOptions(config_entries={"a": 5}), "config_entries", "'a'"),
     ],
+    "SessionSpec.__init__": [
+        Bad(Kind.EMPTY, lambda w: zrt.SessionSpec(b""), "empty"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.SessionSpec(w.model, None, {"cpu": {}}),
+            "providers: expected a list, got dict"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.SessionSpec(""), "model: the path is empty"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.SessionSpec(w.model, external_data_dir=""),
+            "external_data_dir: the path is empty"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.SessionSpec(w.model, zrt.SessionOptions(trusted_folders=[""])),
+            "trusted_folders: the path is empty"),
+    ],
     "SessionSpec.load": [Bad(Kind.MISSING_FILE, lambda w: zrt.SessionSpec(w.folder / "none.onnx").load(), "none.onnx")],
     "SessionSpec.shared": [
         Bad(Kind.MISSING_FILE, lambda w: zrt.SessionSpec(w.folder / "none.onnx").shared(), "none.onnx")
     ],
-}
+}  # fmt: skip
 
 # The methods that raise on a closed object.
 CLOSED_SELF = {
