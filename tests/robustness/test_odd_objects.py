@@ -175,19 +175,14 @@ def test_subclass_as_timeout_counts_by_its_content(session: zrt.Session, run: An
     run(session, timeout)
 
 
-@each_timed
-@pytest.mark.parametrize(
-    "timeout",
-    [Odd("nan"), Odd("inf"), float("nan"), float("inf"), 10**400, BEYOND, np.float64("nan")],
-    ids=lambda timeout: type(timeout).__name__,
-)
-def test_timeout_that_no_clock_reaches_is_refused(session: zrt.Session, run: Any, timeout: Any) -> None:
-    with pytest.raises(ArgumentError, match="timeout"):
-        run(session, timeout)
+# Timeouts that no clock reaches, and those that are no number of Python.
+BEYOND_CLOCKS = (Odd("nan"), Odd("inf"), float("nan"), float("inf"), 10**400, BEYOND, np.float64("nan"))
+NO_NUMBERS = (True, np.bool_(True), np.float32(60), np.int64(60), "60", 1j, object(), [60])
+WRONG = [*((each, ArgumentError) for each in BEYOND_CLOCKS), *((each, DTypeError) for each in NO_NUMBERS)]
 
 
 @each_timed
-@pytest.mark.parametrize("timeout", [True, np.bool_(True), np.float32(60), np.int64(60), "60", 1j, object(), [60]])
-def test_timeout_that_is_no_number_of_python_is_refused(session: zrt.Session, run: Any, timeout: Any) -> None:
-    with pytest.raises(DTypeError, match="timeout"):
+@pytest.mark.parametrize(("timeout", "error"), WRONG, ids=[type(each).__name__ for each, _ in WRONG])
+def test_wrong_timeout_is_refused(session: zrt.Session, run: Any, timeout: Any, error: type[Error]) -> None:
+    with pytest.raises(error, match="timeout"):
         run(session, timeout)
