@@ -6,7 +6,6 @@ import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -57,7 +56,7 @@ class TestElementTypes:
         session = load(f"({kind.onnx_name}[n] x) => (float[n] wide, {kind.onnx_name}[n] y) {{ {casts} }}", opset=25)
         for feed in (values_of(kind, 6)[::2], values_of(kind), values_of(kind, 6)[::2]):
             wide, y = session.run([feed])
-            assert y.dtype == kind.dtype
+            assert (wide.dtype, y.dtype) == (np.float32, kind.dtype)
             assert y.tobytes() == feed.tobytes()
             assert wide.tolist() == feed.astype(np.float32).tolist()
 
@@ -188,14 +187,6 @@ class TestOutputs:
         gc.collect()
         assert seen() is None
         assert y.tolist() == [4]
-
-    def test_declared_output_type_counts(self, load):
-        # The declared type counts, whichever feeds are given.
-        session = load("(int64[n] x) => (bfloat16[n] y) { y = Cast <to = 16> (x) }")
-        for _ in range(3):
-            (y,) = session.run([np.array([1, 2])])
-            assert y.dtype == ml_dtypes.bfloat16
-            assert y.tolist() == [1, 2]
 
 
 @pytest.fixture
