@@ -84,6 +84,19 @@ ARENA = [
     Bad(Kind.WRONG_TYPE, lambda w: zrt.ArenaConfig(use_cuda_mempool=1), "use_cuda_mempool", "1"),
 ]  # fmt: skip
 
+# Options of a session for the memory that it holds.
+HELD = [
+    Bad(Kind.WRONG_VALUE, lambda w: {"memory": "bound"}, "memory: 'bound' is not \"bounded\""),
+    Bad(Kind.WRONG_TYPE, lambda w: {"memory": True}, 'memory: expected "bounded", got bool True'),
+    Bad(Kind.WRONG_VALUE, lambda w: {"memory_limit": "much"}, "memory_limit: expected bytes such as ", ", got 'much'"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"memory_limit": 0}, "memory_limit: 0 is not between"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"memory_limit": 1.5}, "memory_limit: expected an int"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"memory": "bounded", "enable_cpu_mem_arena": False}, "memory: ",
+        " enable_cpu_mem_arena"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"memory_limit": 1 << 30, "use_env_allocators": True}, "memory_limit: ",
+        " use_env_alloc"),
+]  # fmt: skip
+
 ARENA_TO_REGISTER = [*ARENA, *wrong_types("arena", 5)]
 
 MEMORY_TO_REGISTER = [
@@ -161,6 +174,8 @@ TAKES = [
         )
     ),
     ("SessionOptions.handle", "thread_factory", FACTORY, lambda w, bad: options(thread_factory=bad).handle()),
+    ("Session.__init__", "memory held", HELD, lambda w, bad: zrt.Session(w.model, options(**bad))),
+    ("SessionSpec.__init__", "memory held", HELD, lambda w, bad: zrt.SessionSpec("m.onnx", options(**bad))),
     ("Session.__init__", "thread_factory", ASKED_FACTORY,
      lambda w, bad: zrt.Session(w.model, options(thread_factory=bad))),
     ("Runtime.replicate", "thread_factory", [bad for bad in ASKED_FACTORY if "TypeError" not in bad.words],
