@@ -274,13 +274,13 @@ class TestProcess:
     def test_hangup_is_ignored_after_nohup(self, tmp_path):
         heed_not = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
         options = {"env": {**processes.environment(), "TMPDIR": str(tmp_path)}, "preexec_fn": heed_not}
-        process = start("profile", "--runs", 1000, "--json", **options)
+        process = start("profile", "--runs", 400, "--json", **options)
         while not any(tmp_path.glob("zrt-profile-*/*")) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGHUP)
         assert process.poll() is None
         out, err = process.communicate(timeout=60)
-        assert (process.returncode, err, json.loads(out)["runs"]) == (0, "", 1000)
+        assert (process.returncode, err, json.loads(out)["runs"]) == (0, "", 400)
 
     @pytest.mark.parametrize("module", ["entry", "info"])
     def test_ctrl_c_while_its_modules_are_imported_ends_it_quietly(self, module, monkeypatch, capfd):
