@@ -4,8 +4,15 @@ from typing import Any
 
 import pytest
 
-from zrt import IoBinding
+from tests.support.decoding import decoder_session
+from zrt import IoBinding, Session
 from zrt.lanes import lane_shapes
+
+
+@pytest.fixture(scope="session")
+def decoder() -> Session:
+    """The decoder of tests.support.decoding."""
+    return decoder_session()
 
 
 @pytest.fixture

@@ -70,8 +70,7 @@ class TestSources:
                 lane = runtime.lane(x(batch), number)
                 assert lane.synchronize
                 assert lane.audit().outputs[0].kind == "allocated"
-                lane.inputs["x"][...] = number + batch
-                lane.run()
+                run_on(lane, x=number + batch)
             for number in range(2):
                 wanted = np.full((batch, 4), 2 * (number + batch), np.float32)
                 np.testing.assert_array_equal(runtime.lane(x(batch), number).outputs["y"], wanted)

@@ -23,8 +23,7 @@ class TestMemory:
     def test_run_reads_and_writes_the_memory_of_the_caller(self, add):
         x, z = f32(1, 2), f32(9, 9)
         lane = add.lane({"y": 2}, inputs={"x": x}, outputs={"z": z})
-        lane.inputs["y"][...] = 10
-        lane.run()
+        run_on(lane, y=10)
         assert z.tolist() == [11, 12]
         x[...] = 5
         lane.run()
@@ -51,8 +50,7 @@ class TestMemory:
     def test_shape_of_an_output_comes_from_its_memory(self, nonzero):
         where = np.zeros((1, 2), np.int64)
         lane = nonzero.lane({"x": 4}, outputs={"where": where})
-        lane.inputs["x"][...] = [0, 1, 0, 3]
-        lane.run()
+        run_on(lane, x=[0, 1, 0, 3])
         assert where.tolist() == [[1, 3]]
         lane.inputs["x"][...] = 1
         with pytest.raises(ShapeError, match="output_shapes"):
@@ -117,8 +115,7 @@ class TestSharing:
         x = f32(1, 2)
         runtime = zrt.Runtime(add, 3, inputs={"x": x})
         for number, lane in enumerate(runtime):
-            lane.inputs["y"][...] = number
-            lane.run()
+            run_on(lane, y=number)
         x[...] = 10
         for lane in runtime:
             lane.run()

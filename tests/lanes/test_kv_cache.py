@@ -11,33 +11,26 @@ import pytest
 import zrt
 from tests.support.decoding import CACHES, HEAD, HEADS, WORDS, decoder_session, plain, step, tokens
 from tests.support.lanes import run_on
-from zrt import LaneMemory, Session, SessionOptions, StatePair, StatePorts
+from zrt import LaneMemory, StatePair, StatePorts
 from zrt.bench.machine import resident_bytes
 from zrt.errors import AllocationError, ArgumentError, CapacityError, ShapeError
-
-QUIET = SessionOptions(log_severity_level="ERROR", intra_op_num_threads=1)
-
-
-@pytest.fixture(scope="module")
-def session() -> Session:
-    return decoder_session()
 
 
 class TestDecoding:
     @pytest.mark.parametrize("memory", [LaneMemory.buffers(), LaneMemory.allocated()], ids=lambda memory: memory.kind)
-    def test_each_token_equals_a_run_without_cache(self, session, memory):
-        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 40), inputs=memory)
+    def test_each_token_equals_a_run_without_cache(self, decoder, memory):
+        lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 40), inputs=memory)
         ids = tokens(40)
-        expected = plain(session, ids)
+        expected = plain(decoder, ids)
         for place in range(40):
             logits = step(lane, ids[:, place : place + 1])
             np.testing.assert_allclose(logits[0, 0], expected[0, place], atol=1e-5)
             assert logits.argmax() == expected[0, place].argmax()
 
-    def test_prefill_and_generation_share_a_state(self, session):
-        caches = zrt.kv_cache(session, 24)
-        prefill = session.lane({"input_ids": (1, 5)}, state=caches)
-        generate = session.lane({"input_ids": (1, 1)}, state=caches)
+    def test_prefill_and_generation_share_a_state(self, decoder):
+        caches = zrt.kv_cache(decoder, 24)
+        prefill = decoder.lane({"input_ids": (1, 5)}, state=caches)
+        generate = decoder.lane({"input_ids": (1, 1)}, state=caches)
         assert (prefill.step, generate.step) == (5, 1)
         ids = tokens(10)
         state = prefill.new_state()
@@ -45,16 +38,16 @@ class TestDecoding:
         step(prefill, ids[:, :5], state)
         logits = step(prefill, ids[:, 5:], state)
         for _ in range(14):
-            expected = plain(session, ids)
+            expected = plain(decoder, ids)
             np.testing.assert_allclose(logits[0, -1], expected[0, -1], atol=1e-5)
             ids = np.concatenate([ids, expected[:, -1:].argmax(-1)], axis=1)
             logits = step(generate, ids[:, -1:], state)
         assert state.steps == 24
 
-    def test_rows_with_padding(self, session):
-        caches = zrt.kv_cache(session, 12)
-        prefill = session.lane({"input_ids": (3, 5)}, state=caches)
-        generate = session.lane({"input_ids": (3, 1)}, state=caches)
+    def test_rows_with_padding(self, decoder):
+        caches = zrt.kv_cache(decoder, 12)
+        prefill = decoder.lane({"input_ids": (3, 5)}, state=caches)
+        generate = decoder.lane({"input_ids": (3, 1)}, state=caches)
         ids = tokens(9, rows=3)
         mask = np.ones_like(ids)
         mask[1, :2] = mask[2, :4] = 0
@@ -62,15 +55,15 @@ class TestDecoding:
         state["attention_mask"][:, :9] = mask
         logits = [step(prefill, ids[:, :5], state)]
         logits += [step(generate, ids[:, place : place + 1], state) for place in range(5, 9)]
-        expected = plain(session, ids, mask)
+        expected = plain(decoder, ids, mask)
         actual = np.concatenate(logits, axis=1)
         for row, first in enumerate((0, 2, 4)):
             np.testing.assert_allclose(actual[row, first:], expected[row, first:], atol=1e-5)
         assert generate.inputs["position_ids"].tolist() == [[8], [6], [4]]
 
-    def test_state_may_go_back(self, session):
-        caches = zrt.kv_cache(session, 12)
-        lane = session.lane({"input_ids": (2, 1)}, state=caches)
+    def test_state_may_go_back(self, decoder):
+        caches = zrt.kv_cache(decoder, 12)
+        lane = decoder.lane({"input_ids": (2, 1)}, state=caches)
         lane.state["attention_mask"][0, :2] = 0
         ids = tokens(8, rows=2)
         logits = [step(lane, ids[:, place : place + 1]) for place in range(8)]
@@ -81,16 +74,16 @@ class TestDecoding:
         assert lane.inputs["position_ids"].tolist() == [[5], [7]]
 
     @pytest.mark.parametrize(("rows", "count"), [(0, 1), (1, 0)])
-    def test_nothing_to_decode(self, session, rows, count):
-        lane = session.lane({"input_ids": (rows, count)}, state=zrt.kv_cache(session, 4))
+    def test_nothing_to_decode(self, decoder, rows, count):
+        lane = decoder.lane({"input_ids": (rows, count)}, state=zrt.kv_cache(decoder, 4))
         lane.run()
         lane.run()
         assert lane.state.steps == 2 * count
         assert lane.state.copy()[CACHES[0]].shape == (rows, HEADS, 2 * count, HEAD)
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-    def test_resident_memory_is_flat(self, session):
-        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 2000))
+    def test_resident_memory_is_flat(self, decoder):
+        lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 2000))
         taken = []
         for _ in range(3):
             for _ in range(2000):
@@ -99,27 +92,27 @@ class TestDecoding:
             lane.state.reset()
         assert taken[-1] - taken[0] < 1 << 18
 
-    def test_many_states(self, session):
-        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 6))
+    def test_many_states(self, decoder):
+        lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 6))
         states = [lane.new_state() for _ in range(5)]
         ids = tokens(6, rows=5)
-        expected = plain(session, ids)
+        expected = plain(decoder, ids)
         for place in range(6):
             for row, state in enumerate(states):
                 logits = step(lane, ids[row : row + 1, place : place + 1], state)
                 np.testing.assert_allclose(logits[0, 0], expected[row, place], atol=1e-5)
 
-    def test_own_inputs_in_place_of_followed_ones(self, session):
-        caches = zrt.kv_cache(session, 6, follow=["attention_mask"])
-        lane = session.lane({"input_ids": (1, 1)}, state=caches)
+    def test_own_inputs_in_place_of_followed_ones(self, decoder):
+        caches = zrt.kv_cache(decoder, 6, follow=["attention_mask"])
+        lane = decoder.lane({"input_ids": (1, 1)}, state=caches)
         ids = tokens(6)
-        expected = plain(session, ids)
+        expected = plain(decoder, ids)
         for place in range(6):
             lane.inputs["position_ids"][...] = place
             np.testing.assert_allclose(step(lane, ids[:, place : place + 1])[0, 0], expected[0, place], atol=1e-5)
 
-    def test_memory_is_taken_once(self, session):
-        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 64))
+    def test_memory_is_taken_once(self, decoder):
+        lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 64))
         addresses = set()
         for _ in range(64):
             lane.run()
@@ -145,21 +138,21 @@ class TestDecoding:
         gc.collect()
         assert layout() is None
 
-    def test_dynamic_runtime_serves_prompts_of_any_length(self, session):
-        runtime = zrt.DynamicRuntime(session, state=zrt.kv_cache(session, 16))
+    def test_dynamic_runtime_serves_prompts_of_any_length(self, decoder):
+        runtime = zrt.DynamicRuntime(decoder, state=zrt.kv_cache(decoder, 16))
         generate = runtime.lane({"input_ids": (1, 1)})
         for length in (3, 5, 3):
             ids = tokens(length + 1, seed=length)
             state = generate.new_state()
             step(runtime.lane({"input_ids": (1, length)}), ids[:, :length], state)
             logits = step(generate, ids[:, length:], state)
-            np.testing.assert_allclose(logits[0, 0], plain(session, ids)[0, -1], atol=1e-5)
+            np.testing.assert_allclose(logits[0, 0], plain(decoder, ids)[0, -1], atol=1e-5)
         assert len(runtime) == 3
 
 
 class TestCapacity:
-    def test_run_beyond_the_capacity_is_refused(self, session):
-        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 3))
+    def test_run_beyond_the_capacity_is_refused(self, decoder):
+        lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 3))
         for _ in range(3):
             lane.run()
         for _ in range(2):
@@ -175,18 +168,18 @@ class TestCapacity:
         lane.run()
         lane.run()
         full = {name: array for name, array in lane.state.snapshot().arrays.items() if name.startswith("past")}
-        lane = session.lane({"input_ids": (1, 1)}, state=dataclasses.replace(zrt.kv_cache(session, 3), initial=full))
+        lane = decoder.lane({"input_ids": (1, 1)}, state=dataclasses.replace(zrt.kv_cache(decoder, 3), initial=full))
         assert lane.state.steps == 3
         lane.prime(10)
         assert lane.state.steps == 3
 
-    def test_prompt_longer_than_the_capacity_is_refused(self, session):
+    def test_prompt_longer_than_the_capacity_is_refused(self, decoder):
         with pytest.raises(ArgumentError, match="a run has 4 steps, more than 3"):
-            session.lane({"input_ids": (1, 4)}, state=zrt.kv_cache(session, 3))
+            decoder.lane({"input_ids": (1, 4)}, state=zrt.kv_cache(decoder, 3))
 
-    def test_window_drops_the_oldest_steps(self, session):
-        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 8, window=3))
-        wide = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 64))
+    def test_window_drops_the_oldest_steps(self, decoder):
+        lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 8, window=3))
+        wide = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 64))
         held = []
         for token in tokens(20)[0]:
             before = [lane.state[name].copy() for name in CACHES]
@@ -201,8 +194,8 @@ class TestCapacity:
         assert lane.state.seen == 20
         assert lane.inputs["position_ids"].tolist() == [[19]]
 
-    def test_window_equals_a_run_over_what_it_holds(self, session):
-        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 8, window=2))
+    def test_window_equals_a_run_over_what_it_holds(self, decoder):
+        lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 8, window=2))
         ids = tokens(9)
         for token in ids[0, :8]:
             step(lane, token)
@@ -213,18 +206,18 @@ class TestCapacity:
             "position_ids": np.array([[8]]),
             **caches,
         }
-        np.testing.assert_allclose(step(lane, ids[0, 8]), session.run(feeds)[0], atol=1e-5)
+        np.testing.assert_allclose(step(lane, ids[0, 8]), decoder.run(feeds)[0], atol=1e-5)
 
-    def test_window_moves_the_mask(self, session):
-        lane = session.lane({"input_ids": (2, 1)}, state=zrt.kv_cache(session, 4, window=2))
+    def test_window_moves_the_mask(self, decoder):
+        lane = decoder.lane({"input_ids": (2, 1)}, state=zrt.kv_cache(decoder, 4, window=2))
         lane.state["attention_mask"][0, :3] = 0
         for _ in range(5):
             lane.run()
         assert lane.state["attention_mask"].tolist() == [[0, 1, 1, 1], [1, 1, 1, 1]]
         assert lane.inputs["position_ids"].tolist() == [[1], [4]]
 
-    def test_failed_run_leaves_the_steps(self, session):
-        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 8))
+    def test_failed_run_leaves_the_steps(self, decoder):
+        lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 8))
         step(lane, 3)
         before = lane.state.snapshot()
         with pytest.raises(zrt.OrtError):
@@ -232,7 +225,7 @@ class TestCapacity:
         after = lane.state.snapshot()
         assert (after.steps, after.positions) == (1, (1,))
         assert all(np.array_equal(before.arrays[name], after.arrays[name]) for name in CACHES)
-        other = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 8))
+        other = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 8))
         step(other, 3)
         assert np.array_equal(step(lane, 4), step(other, 4))
 
@@ -447,11 +440,11 @@ class TestErrors:
         with pytest.raises(ArgumentError, match="give the capacity"):
             StatePorts([StatePair("present_0", "past_0", 0)])
 
-    def test_open_steps_are_named(self, session):
+    def test_open_steps_are_named(self, decoder):
         with pytest.raises(ShapeError, match=r"input 'input_ids'.*number of steps"):
-            session.lane(state=zrt.kv_cache(session, 8))
+            decoder.lane(state=zrt.kv_cache(decoder, 8))
 
-    def test_state_of_another_capacity_is_refused(self, session):
-        one, two = (session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, size)) for size in (8, 9))
+    def test_state_of_another_capacity_is_refused(self, decoder):
+        one, two = (decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, size)) for size in (8, 9))
         with pytest.raises(ArgumentError, match=r"carries past_key_values.0.key: \[1, 2, 8, 8\], the state has"):
             one.run(two.state)

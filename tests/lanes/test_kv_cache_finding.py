@@ -9,17 +9,11 @@ import pytest
 
 import zrt
 from tests.support import models
-from tests.support.decoding import decoder_session
 from tests.support.lanes import run_on
 from zrt import Session, SessionOptions, StatePair, StatePorts
 from zrt.errors import ArgumentError, DTypeError, ModelError
 
 QUIET = SessionOptions(log_severity_level="ERROR", intra_op_num_threads=1)
-
-
-@pytest.fixture(scope="module")
-def session() -> Session:
-    return decoder_session()
 
 
 def appending(past: str, present: str, shape: list, grown: list, axis: int) -> Session:
@@ -139,9 +133,9 @@ def test_pair_of_one_shape_is_carried_as_it_is(load):
         ({"attention_mask": "nope"}, ArgumentError, "'nope' is none of mask"),
     ],
 )
-def test_wrong_follow(session, follow, error, words):
+def test_wrong_follow(decoder, follow, error, words):
     with pytest.raises(error, match=words):
-        zrt.kv_cache(session, 4, follow=follow)
+        zrt.kv_cache(decoder, 4, follow=follow)
 
 
 @pytest.mark.parametrize("argument", ["follow", "initial"])
@@ -163,17 +157,17 @@ def test_names_of_decoders_behind_an_encoder():
     assert caches.follow == {"decoder_attention_mask": "mask", "decoder_position_ids": "positions"}
 
 
-def test_found_ports_are_data(session):
-    caches = zrt.kv_cache(session, 4)
+def test_found_ports_are_data(decoder):
+    caches = zrt.kv_cache(decoder, 4)
     assert pickle.loads(pickle.dumps(caches)) == caches
     assert copy.deepcopy(caches) == caches
     assert dataclasses.asdict(caches)["capacity"] == 4
 
 
-def test_changes_of_a_given_dict_come_too_late(session):
+def test_changes_of_a_given_dict_come_too_late(decoder):
     follow = {"attention_mask": "mask"}
-    caches = zrt.kv_cache(session, 4, follow=follow)
+    caches = zrt.kv_cache(decoder, 4, follow=follow)
     ports = StatePorts(caches.pairs, 4, follow=follow)
     follow["position_ids"] = "nope"
     assert ports == caches
-    assert session.lane({"input_ids": (1, 1)}, state=ports).step == 1
+    assert decoder.lane({"input_ids": (1, 1)}, state=ports).step == 1

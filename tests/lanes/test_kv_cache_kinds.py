@@ -9,12 +9,6 @@ from tests.support.lanes import run_on
 from zrt import Session, StatePair
 from zrt.errors import ArgumentError, CapacityError
 
-
-@pytest.fixture(scope="module")
-def session() -> Session:
-    return decoder_session()
-
-
 # The first run makes the cross-attention's keys; later runs read them, and make none.
 MERGED = """
 (float[1, n] input_ids, float[1, 1, e, 2] encoder_hidden_states,
@@ -60,8 +54,7 @@ class TestCrossAttention:
         lane.run()
         lane.state.reset()
         assert lane.state["past_key_values_0_encoder_key"].shape == (1, 1, 0, 2)
-        lane.inputs["encoder_hidden_states"][...] = 1
-        lane.run()
+        run_on(lane, encoder_hidden_states=1)
         assert run_on(lane)["y"] == -6
 
     def test_copies_and_files_have_it(self, lane, tmp_path):
@@ -119,12 +112,12 @@ class TestGroupQueryAttention:
         return decoder_session(grouped=True)
 
     @pytest.mark.parametrize("in_place", [True, False])
-    def test_tokens_equal_those_of_a_run_without_cache(self, grouped, session, in_place):
+    def test_tokens_equal_those_of_a_run_without_cache(self, grouped, decoder, in_place):
         caches = zrt.kv_cache(grouped, 16, in_place=in_place)
         prefill = grouped.lane({"input_ids": (1, 5)}, state=caches)
         generate = grouped.lane({"input_ids": (1, 1)}, state=caches)
         ids = tokens(16)
-        expected = plain(session, ids)
+        expected = plain(decoder, ids)
         state = prefill.new_state()
         np.testing.assert_allclose(step(prefill, ids[:, :5], state)[0], expected[0, :5], atol=1e-5)
         for place in range(5, 16):
@@ -154,16 +147,14 @@ class TestInPlace:
     def test_one_buffer_has_both_ends(self, lane):
         address = lane.state["past_0"].ctypes.data
         for turn in range(1, 4):
-            lane.inputs["x"][...] = turn
-            lane.run()
+            run_on(lane, x=turn)
             assert lane.state["past_0"].ctypes.data == address
         assert lane.state["past_0"].tolist() == [[1, 1], [2, 2], [3, 3]]
         with pytest.raises(CapacityError):
             lane.run()
 
     def test_copies_have_all_of_it(self, lane):
-        lane.inputs["x"][...] = 1
-        lane.run()
+        run_on(lane, x=1)
         twin = lane.state.copy()
         assert (twin.steps, twin["past_0"].tolist()) == (1, [[1, 1], [0, 0], [0, 0]])
 
@@ -226,8 +217,7 @@ def test_output_grows_when_the_first_run_made_a_value(load):
     )
     lane = session.lane({"x": (1, 2)}, state=[StatePair("made", "cross", once=True)])
     for number, wanted in enumerate([[0, 0], [0, 0, 1, 1], [0, 0, 2, 2]]):
-        lane.inputs["x"][...] = number
-        lane.run()
+        run_on(lane, x=number)
         assert lane.outputs["y"].tolist() == [wanted]
 
 
@@ -246,8 +236,7 @@ def test_snapshot_has_the_values_that_first_runs_made(load):
     pairs = [StatePair(f"made_{name}", name, once=True) for name in "abc"]
     lane = session.lane({"sound": (2,)}, state=zrt.StatePorts(pairs, 8, follow={"again": "past"}))
     assert lane.state.snapshot().arrays == {}
-    lane.inputs["sound"][...] = -3
-    lane.run()
+    run_on(lane, sound=-3)
     arrays = lane.state.snapshot().arrays
     assert {name: array.tolist() for name, array in arrays.items()} == {"a": [3, 3], "b": [-3, -3], "c": [3, 3]}
     # A state that begins with them does not make them again.

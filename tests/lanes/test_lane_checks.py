@@ -106,8 +106,7 @@ class TestWronglyDeclaredOutputs:
     def test_shape_that_the_caller_gives_is_bound(self) -> None:
         session = Session(models.wrongly_declared())
         lane = session.lane([(5,)], output_shapes={"y": (4,)})
-        lane.inputs["x"][...] = range(5)
-        lane.run()
+        run_on(lane, x=range(5))
         assert lane.audit().allocations == ()
         np.testing.assert_array_equal(lane.outputs["y"], [1, 2, 3, 4])
 

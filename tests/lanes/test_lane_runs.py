@@ -230,8 +230,7 @@ class TestLifetimes:
         runtime = zrt.Runtime(session, 2, shapes=[(1, 4)])
         lane = session.lane([(1, 4)], outputs=LaneMemory.left())
         for each in (*runtime, lane):
-            each.inputs["x"][...] = 4
-            each.run()
+            run_on(each, x=4)
         views = [(each.inputs["x"], each.outputs["y"]) for each in (*runtime, lane)]
         owners = [session, runtime, lane]
         del session, runtime, lane, each

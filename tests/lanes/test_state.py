@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import zrt
-from benches.models.decoder import decoder
-from tests.support import models
 from tests.support.arrays import f32
-from zrt import Session, SessionOptions, StateSnapshot
+from tests.support.lanes import run_on
+from zrt import Session, StateSnapshot
 from zrt.errors import ClosedError, DTypeError, FileError, NotCopyableError, ShapeError, UnknownNameError
 
 COUNTER = "(float[1] x, float[3] h) => (float[3] y, float[3] hn) { hn = Add(h, x) y = Mul(hn, hn) }"
@@ -28,18 +27,12 @@ def lane(load) -> zrt.StatefulLane:
     return lane
 
 
-@pytest.fixture(scope="module")
-def session() -> Session:
-    return Session(decoder(), SessionOptions(log_severity_level="ERROR"))
-
-
 @pytest.fixture
-def steps(session: Session) -> zrt.StatefulLane:
+def steps(decoder: Session) -> zrt.StatefulLane:
     """A decoder that has taken three steps."""
-    lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 8))
+    lane = decoder.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoder, 8))
     for token in (1, 2, 3):
-        lane.inputs["input_ids"][...] = token
-        lane.run()
+        run_on(lane, input_ids=token)
     return lane
 
 
@@ -104,9 +97,8 @@ class TestMapping:
             lane.state["h"] = content
         assert lane.state["h"].tolist() == [0, 0, 0]
 
-    def test_number_of_numpys_is_an_array_without_dimensions(self):
-        infos = [[models.tensor(name, models.FLOAT, [])] for name in ("level", "out")]
-        lane = Session(models.build([models.node("Neg", ["level"], ["out"])], *infos)).lane(state={"out": "level"})
+    def test_number_of_numpys_is_an_array_without_dimensions(self, load):
+        lane = load("(float level) => (float out) { out = Neg(level) }").lane(state={"out": "level"})
         lane.state["level"] = np.float32(3)
         lane.state["level"] = lane.state["level"] * 2
         assert lane.state["level"] == 6
@@ -260,15 +252,9 @@ class TestFiles:
             twin.load(place)
             assert same(twin, steps.state)
 
-    def test_inputs_whose_names_numpy_could_take_for_each_other(self, tmp_path):
-        proto = models.parsed(
-            """(float[3] h, float[3] g) => (float[3] hn, float[3] gn) {
-                hn = Identity(h)
-                gn = Identity(g)
-            }"""
-        )
-        proto.graph.input[1].name = proto.graph.node[1].input[0] = "h.npy"
-        lane = Session(proto, SessionOptions(intra_op_num_threads=1)).lane(state={"hn": "h", "gn": "h.npy"})
+    def test_inputs_whose_names_numpy_could_take_for_each_other(self, load, tmp_path):
+        text = '(float[3] h, float[3] "h.npy") => (float[3] hn, float[3] gn) { hn = Neg(h) gn = Neg("h.npy") }'
+        lane = load(text).lane(state={"hn": "h", "gn": "h.npy"})
         lane.state.write({"h": f32(1, 1, 1), "h.npy": f32(2, 2, 2)})
         lane.state.save(tmp_path / "state.npz")
         twin = lane.new_state()
@@ -295,9 +281,8 @@ class TestFiles:
         assert (state["a"], state["b"]) == (1, 2)
 
     @pytest.mark.parametrize("name", ["file", "allow_pickle", "a/b", "counts"])
-    def test_inputs_of_any_name(self, name, tmp_path):
-        infos = [[models.tensor(port, models.FLOAT, [2])] for port in (name, "out")]
-        lane = Session(models.build([models.node("Neg", [name], ["out"])], *infos)).lane(state={"out": name})
+    def test_inputs_of_any_name(self, load, name, tmp_path):
+        lane = load(f'(float[2] "{name}") => (float[2] out) {{ out = Neg("{name}") }}').lane(state={"out": name})
         lane.state[name] = f32(1, 2)
         lane.state.save(tmp_path / "s.npz")
         twin = lane.new_state()

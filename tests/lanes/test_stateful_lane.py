@@ -129,8 +129,7 @@ class TestRunning:
 
     def test_trials_false_runs_nothing(self, session):
         lane = session.lane(state={"hn": "h"}, trials=False)
-        lane.inputs["x"][...] = 1
-        lane.run()
+        run_on(lane, x=1)
         assert lane.state["h"].tolist() == [1, 1, 1]
 
     def test_run_with_options_moves_the_state(self, lane):
@@ -228,8 +227,7 @@ class TestStates:
 class TestFailures:
     def test_terminated_run_leaves_the_state(self, slow, background):
         other = slow.session.lane(state={"hn": "h"})
-        slow.inputs["n"][...] = 3
-        slow.run()
+        run_on(slow, n=3)
         slow.inputs["n"][...] = FOR_EVER
         options = RunOptions()
         job = background(lambda: slow.run_with(options))
@@ -247,8 +245,7 @@ class TestFailures:
         with pytest.raises(TerminatedError):
             job.result()
         assert slow.state["h"].tolist() == [3, 3, 3]
-        slow.inputs["n"][...] = 1
-        slow.run()
+        run_on(slow, n=1)
         assert slow.state["h"].tolist() == [4, 4, 4]
         other.run(slow.state)
 
@@ -269,15 +266,13 @@ class TestFailures:
             "(float[2] x, int64 i, float[2] h) => (float y, float[2] hn) { hn = Add(h, x) y = Gather(hn, i) }"
         )
         lane = session.lane(state={"hn": "h"})
-        lane.inputs["x"][...] = 1
-        lane.run()
+        run_on(lane, x=1)
         lane.inputs["i"][...] = 7
         for _ in range(3):
             with pytest.raises(zrt.OrtError):
                 lane.run()
             assert lane.state["h"].tolist() == [1, 1]
-        lane.inputs["i"][...] = 0
-        lane.run()
+        run_on(lane, i=0)
         assert lane.state["h"].tolist() == [2, 2]
 
     @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
@@ -325,8 +320,7 @@ class TestFailures:
         lane = session.lane(state={"hn": "h"}, trials=False)
         with pytest.raises(ShapeError, match=r"state 'h': the model makes \[5\] as output 'hn'"):
             lane.run()
-        lane.inputs["drop"][...] = True
-        lane.run()
+        run_on(lane, drop=True)
 
     @pytest.mark.parametrize(
         ("text", "output", "error", "words"),
