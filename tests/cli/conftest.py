@@ -34,6 +34,18 @@ def digits(saved: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
+def options(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a file of options."""
+
+    def write(document: str, name: str = "options.toml") -> Path:
+        path = tmp_path / name
+        path.write_text(document, "utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
 def zrt(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Runs the command and gives its standard output; its exit status must be `status`."""
 

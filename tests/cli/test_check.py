@@ -36,7 +36,7 @@ def bad(saved: Callable[..., Path]) -> Path:
     return saved(proto.SerializeToString(), "bad.onnx")
 
 
-def test_model_that_runs(zrt, zrt_json, saved):
+def test_model_that_runs_as_in_python(zrt, zrt_json, saved):
     path = saved(OPEN)
     document = zrt_json("check", path)
     assert document == {
@@ -56,6 +56,7 @@ def test_model_that_runs(zrt, zrt_json, saved):
         "operators": 1,
         "others": {},
     }
+    assert document == json.loads(json.dumps(package.check(path).to_dict()))
     lines = zrt("check", path).splitlines()
     assert lines == [
         f"{path}: runs with ONNX Runtime {library().version}",
@@ -77,12 +78,10 @@ def test_model_inside_zrt_is_the_default(zrt):
     assert zrt("check").startswith("the digit classifier inside zrt: runs")
 
 
-def test_mistakes_are_status_2(complaint, saved, tmp_path):
-    options = tmp_path / "options.toml"
-    options.write_text("[session]\nnonsense = 3\n")
+def test_mistakes_are_status_2(complaint, saved, options, tmp_path):
     for more, words in (
         (["--provider", "nope"], "nope"),
-        (["--options", options], "nonsense"),
+        (["--options", options("[session]\nnonsense = 3\n")], "nonsense"),
         (["--import", "no_such_module"], "no_such_module"),
         (["--library", "a", "--python", "b"], "give one"),
         (["--python", tmp_path / "no-python"], "is no Python that runs"),
@@ -192,13 +191,7 @@ def test_other_providers_have_a_line_each(zrt, saved, module):
     ]
 
 
-def test_options_of_a_file_count(zrt_json, saved, tmp_path):
-    options = tmp_path / "options.toml"
-    options.write_text(f"[session]\noptimized_model_filepath = '{tmp_path / 'written.onnx'}'\n")
-    assert zrt_json("check", saved(GOOD), "--options", options)["verdict"] == "runs"
+def test_options_of_a_file_count(zrt_json, saved, options, tmp_path):
+    file = options(f"[session]\noptimized_model_filepath = '{tmp_path / 'written.onnx'}'\n")
+    assert zrt_json("check", saved(GOOD), "--options", file)["verdict"] == "runs"
     assert not (tmp_path / "written.onnx").exists()
-
-
-def test_check_is_what_python_has(zrt_json, saved):
-    path = saved(OPEN)
-    assert zrt_json("check", path) == json.loads(json.dumps(package.check(path).to_dict()))

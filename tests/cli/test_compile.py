@@ -12,11 +12,9 @@ from tests.support import models, processes
 
 
 @pytest.fixture
-def options(tmp_path):
+def basic(options):
     """A file of options that says how far to optimize."""
-    path = tmp_path / "options.json"
-    path.write_text(json.dumps({"session": {"graph_optimization_level": "ENABLE_BASIC"}}))
-    return path
+    return options('[session]\ngraph_optimization_level = "ENABLE_BASIC"')
 
 
 @pytest.fixture
@@ -44,9 +42,9 @@ def test_without_provider_writes_the_optimized_model(zrt, zrt_json, digits, tmp_
     assert document["time_ns"] > 0
 
 
-def test_options_file_sets_the_optimization_level(zrt, digits, tmp_path, options):
+def test_options_file_sets_the_optimization_level(zrt, digits, tmp_path, basic):
     path = tmp_path / "fast.onnx"
-    zrt("compile", digits, path, "--options", options)
+    zrt("compile", digits, path, "--options", basic)
     assert "FusedConv" not in nodes(path)
 
 
@@ -129,10 +127,10 @@ class TestNothingIsDestroyed:
         assert "the same file" in complaint("compile", model, tmp_path / "values", "--overwrite", status=2)
         assert (tmp_path / "values").read_bytes() == before
 
-    def test_options_file_is_no_output(self, complaint, digits, options):
-        before = options.read_text()
-        assert "the same file" in complaint("compile", digits, options, "--options", options, "--overwrite", status=2)
-        assert options.read_text() == before
+    def test_options_file_is_no_output(self, complaint, digits, basic):
+        before = basic.read_text()
+        assert "the same file" in complaint("compile", digits, basic, "--options", basic, "--overwrite", status=2)
+        assert basic.read_text() == before
 
     def test_in_place_replaces_the_model(self, zrt, zrt_json, complaint, digits, split, tmp_path):
         assert "no OUTPUT" in complaint("compile", digits, tmp_path / "fast.onnx", "--in-place", status=2)
@@ -208,6 +206,12 @@ def test_invalid_model_is_named(complaint, saved, tmp_path):
 class TestRequiredOperators:
     """`--required-operators`: the list for ONNX Runtime's reduced build."""
 
+    @pytest.fixture
+    def operators(self, zrt_json, tmp_path):
+        """The operators that a model needs, as the command writes them to `operators.config`."""
+        path = tmp_path / "operators.config"
+        return lambda model, *more: zrt_json("compile", model, path, "--required-operators", *more)["operators"]
+
     def test_list_has_the_operators_before_and_after_optimization(self, zrt, digits, tmp_path):
         path = tmp_path / "operators.config"
         out = zrt("compile", digits, path, "--required-operators")
@@ -220,32 +224,26 @@ class TestRequiredOperators:
             out == f"{path}: {sum(len(names.split(',')) for names in lines.values())} operators that {digits} needs\n"
         )
 
-    def test_operators_in_graphs_inside_are_listed(self, zrt_json, tmp_path):
-        model = tmp_path / "m.onnx"
-        model.write_bytes(models.branches())
-        operators = zrt_json("compile", model, tmp_path / "c", "--required-operators")["operators"]
-        assert {"If", "Identity"} <= set(operators["ai.onnx;21"])
+    def test_operators_in_graphs_inside_are_listed(self, operators, saved):
+        assert {"If", "Identity"} <= set(operators(saved(models.branches()))["ai.onnx;21"])
 
-    def test_functions_of_the_model_are_no_operators(self, zrt_json, tmp_path):
+    def test_functions_of_the_model_are_no_operators(self, operators, saved):
         text = """<ir_version: 10, opset_import: ["" : 17, "my" : 1]> g (float[n] x) => (float[n] y) { y = my.Twice(x) }
         <opset_import: ["" : 17], domain: "my"> Twice (a) => (b) { b = Add(a, a) }"""
-        onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
-        document = zrt_json("compile", tmp_path / "model.onnx", tmp_path / "list", "--required-operators")
-        assert document["operators"] == {"ai.onnx;17": ["Add"]}
+        model = saved(onnx.parser.parse_model(text).SerializeToString())
+        assert operators(model) == {"ai.onnx;17": ["Add"]}
 
-    def test_function_with_the_name_of_a_kernel_is_an_operator(self, zrt_json, tmp_path):
+    def test_function_with_the_name_of_a_kernel_is_an_operator(self, operators, saved):
         """ONNX Runtime takes its kernel, and not the function."""
         text = """<ir_version: 10, opset_import: ["" : 17, "com.microsoft" : 1]>
         g (float[n] x) => (float[n] y) { y = com.microsoft.Gelu(x) }
         <opset_import: ["" : 17], domain: "com.microsoft"> Gelu (a) => (b) { b = Add(a, a) }"""
-        onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
-        document = zrt_json("compile", tmp_path / "model.onnx", tmp_path / "list", "--required-operators")
-        assert document["operators"]["com.microsoft;1"] == ["Gelu"]
+        model = saved(onnx.parser.parse_model(text).SerializeToString())
+        assert operators(model)["com.microsoft;1"] == ["Gelu"]
 
-    def test_upstream_s_parser_reads_the_list(self, zrt_json, digits, tmp_path):
+    def test_upstream_s_parser_reads_the_list(self, operators, digits, tmp_path):
         """In a process of its own: the parser comes with the official package."""
-        path = tmp_path / "operators.config"
-        operators = zrt_json("compile", digits, path, "--required-operators")["operators"]
+        listed = operators(digits)
         code = """
             import json, sys
             try:
@@ -256,18 +254,17 @@ class TestRequiredOperators:
             lines = [(of, at, sorted(names)) for of, opsets in required.items() for at, names in opsets.items()]
             print(json.dumps({f"{of};{at}": names for of, at, names in lines}))
         """
-        done = processes.run(sys.executable, "-c", textwrap.dedent(code), path)
+        done = processes.run(sys.executable, "-c", textwrap.dedent(code), tmp_path / "operators.config")
         if done.stderr.startswith("lacks: "):
             pytest.skip(f"this environment {done.stderr}")
-        assert json.loads(done.stdout) == operators, done.stderr
+        assert json.loads(done.stdout) == listed, done.stderr
 
-    def test_options_write_no_profiles_and_no_other_format(self, zrt_json, digits, tmp_path):
-        options = tmp_path / "options.toml"
-        options.write_text(
+    def test_options_write_no_profiles_and_no_other_format(self, operators, digits, options, tmp_path):
+        file = options(
             f"[session]\nprofile_file_prefix = {str(tmp_path / 'trace')!r}\n"
             '[session.config_entries]\n"session.save_model_format" = "ORT"\n'
         )
-        zrt_json("compile", digits, tmp_path / "list", "--required-operators", "--options", options)
+        operators(digits, "--options", file)
         assert not list(tmp_path.glob("trace*"))
 
     @pytest.mark.parametrize(

@@ -31,9 +31,8 @@ def test_equal_sides_are_status_0(zrt, zrt_json, model):
     assert (document["equal"], document["first"], len(document["values"])) == (True, None, 8)
 
 
-def test_settings_before_a_file_of_options_change_them_too(model, tmp_path):
-    file = tmp_path / "options.toml"
-    file.write_text("[session]\nintra_op_num_threads = 2\nlog_severity_level = 'ERROR'\n")
+def test_settings_before_a_file_of_options_change_them_too(model, options):
+    file = options("[session]\nintra_op_num_threads = 2\nlog_severity_level = 'ERROR'\n")
     for words in (f"threads=3,options={file}", f"options={file},threads=3"):
         side = _side(words, model)
         assert (side.options.intra_op_num_threads, side.options.log_severity_level) == (3, LogSeverity.ERROR)
@@ -95,23 +94,21 @@ def test_keys_with_a_dot_are_config_entries(zrt, saved):
     assert "the optimizer fuses node" in text
 
 
-def test_options_of_a_file(zrt, model, tmp_path):
-    options = tmp_path / "options.toml"
-    options.write_text("[session]\ngraph_optimization_level = 'disable_all'\n")
-    assert "equal" in zrt("diff", model, "default", f"options={options}")
+def test_options_of_a_file(zrt, model, options):
+    file = options("[session]\ngraph_optimization_level = 'disable_all'\n")
+    assert "equal" in zrt("diff", model, "default", f"options={file}")
 
 
-def test_mistakes_in_a_file_of_options_are_named(complaint, model, tmp_path):
-    options = tmp_path / "options.toml"
-    options.write_text("[session]\nintra_op_num_thread = 1\n")
-    text = complaint("diff", model, "default", f"options={options}", "--json", status=2)
+def test_mistakes_in_a_file_of_options_are_named(complaint, model, options):
+    file = options("[session]\nintra_op_num_thread = 1\n")
+    text = complaint("diff", model, "default", f"options={file}", "--json", status=2)
     assert "did you mean 'intra_op_num_threads'?" in text
 
 
-def test_files_that_options_name_are_not_written(zrt, model, tmp_path):
-    options, written = tmp_path / "options.toml", tmp_path / "written"
-    options.write_text(f"[session]\noptimized_model_filepath = '{written}'\nprofile_file_prefix = '{written}'\n")
-    assert "equal" in zrt("diff", model, f"options={options}", "default")
+def test_files_that_options_name_are_not_written(zrt, model, options, tmp_path):
+    written = tmp_path / "written"
+    file = options(f"[session]\noptimized_model_filepath = '{written}'\nprofile_file_prefix = '{written}'\n")
+    assert "equal" in zrt("diff", model, f"options={file}", "default")
     assert not list(tmp_path.glob("written*"))
 
 

@@ -195,7 +195,7 @@ def test_optimized_model_does_not_replace_what_a_command_reads(complaint, saved,
 
 
 @pytest.mark.parametrize("command", ["run", "compile", "profile", "compile in place"])
-def test_library_of_operators_is_not_replaced(complaint, saved, tmp_path, command):
+def test_library_of_operators_is_not_replaced(complaint, saved, options, tmp_path, command):
     library = shared_library(tmp_path / "operators.so", "void *RegisterCustomOps(void) { return 0; }")
     session = {"custom_op_libraries": [str(library)]}
     more = {
@@ -206,10 +206,9 @@ def test_library_of_operators_is_not_replaced(complaint, saved, tmp_path, comman
     }[command]
     if command == "run":
         session["optimized_model_filepath"] = str(library)
-    options = tmp_path / "options.json"
-    options.write_text(json.dumps({"session": session}))
     before = library.read_bytes()
-    arguments = (command.split()[0], saved(models.add()), *more, "--options", options)
+    file = options(json.dumps({"session": session}), "options.json")
+    arguments = (command.split()[0], saved(models.add()), *more, "--options", file)
     assert "operators.so' is the same file as " in complaint(*arguments, status=2)
     assert library.read_bytes() == before
 

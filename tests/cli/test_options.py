@@ -1,8 +1,6 @@
 """``--options FILE`` of the commands that load a model."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,20 +30,10 @@ options = {}
 """
 
 
-@pytest.fixture
-def options(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a file of options."""
-
-    def write(document: str = DOCUMENT, name: str = "options.toml") -> Path:
-        path = tmp_path / name
-        path.write_text(document, "utf-8")
-        return path
-
-    return write
-
-
 def test_bench_measures_both_libraries_with_them(zrt_json, saved, options):
-    document = zrt_json("bench", saved(models.double()), "--runs", 3, "--options", options(), "--shape", "x=3,4")
+    document = zrt_json(
+        "bench", saved(models.double()), "--runs", 3, "--options", options(DOCUMENT), "--shape", "x=3,4"
+    )
     settings = document["settings"]
     assert (settings["threads"], settings["provider"], settings["providers"]) == (2, CPU, {CPU: {}})
     assert settings["options"]["graph_optimization_level"] == "ENABLE_BASIC"
@@ -63,7 +51,7 @@ def test_bench_says_which_options_were_set(zrt, saved, options):
 
 
 def test_run_takes_the_providers_and_the_options(zrt_json, saved, options):
-    document = zrt_json("run", saved(models.double()), "--options", options())
+    document = zrt_json("run", saved(models.double()), "--options", options(DOCUMENT))
     assert list(document["providers"]) == [CPU]
     # The dimension that the file fixes.
     assert document["providers"][CPU]["inputs"]["x"]["shape"][0] == 3
@@ -82,7 +70,7 @@ def test_profile_applies_the_file(zrt_json, options):
 
 
 def test_flags_override_the_file(zrt_json, saved, options):
-    model, file = saved(models.double()), options()
+    model, file = saved(models.double()), options(DOCUMENT)
     document = zrt_json("bench", model, "--runs", 1, "--options", file, "--threads", 1, "--provider", "cpu")
     assert document["settings"]["threads"] == 1
     other = options(DOCUMENT.replace('name = "cpu"', 'name = "warp"'), "other.toml")
@@ -92,7 +80,7 @@ def test_flags_override_the_file(zrt_json, saved, options):
 
 def test_unusable_provider_of_the_file_fails(complaint, saved, options, monkeypatch):
     monkeypatch.setattr(providers, "usable", lambda name: "no processor")
-    err = complaint("run", saved(models.add()), "--options", options(), status=1)
+    err = complaint("run", saved(models.add()), "--options", options(DOCUMENT), status=1)
     assert f"{CPU} is not usable here: no processor" in err
 
 

@@ -65,21 +65,19 @@ def test_initializer_that_is_fed_does_not_go_with_mallocs(zrt_json, complaint, b
     assert "'w'" in complaint(*fed, "--mallocs", status=2)
 
 
-def test_options_file_with_profiling_is_refused(complaint, tmp_path):
-    file = tmp_path / "options.json"
-    file.write_text(json.dumps({"session": {"profile_file_prefix": str(tmp_path / "whole")}}))
+def test_options_file_with_profiling_is_refused(complaint, options, tmp_path):
+    file = options(f"[session]\nprofile_file_prefix = '{tmp_path / 'whole'}'")
     assert "end_profiling" in complaint("profile", "--options", file, status=1)
 
 
-def test_trace_is_no_file_of_weights_in_a_folder_of_the_options(complaint, tmp_path):
+def test_trace_is_no_file_of_weights_in_a_folder_of_the_options(complaint, options, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "weights").mkdir()
     model = models.save_apart(models.weighted(), tmp_path / "model" / "m.onnx", "m.weights")
     kept = (model.parent / "m.weights").rename(tmp_path / "weights" / "m.weights")
-    options = tmp_path / "options.json"
-    entries = {"session.model_external_initializers_file_folder_path": str(kept.parent)}
-    options.write_text(json.dumps({"session": {"config_entries": entries}}))
+    key = '"session.model_external_initializers_file_folder_path"'
+    file = options(f"[session.config_entries]\n{key} = '{kept.parent}'")
     before = kept.read_bytes()
-    arguments = ("profile", model, "--options", options, "--runs", 1, "--trace", kept, "--overwrite")
+    arguments = ("profile", model, "--options", file, "--runs", 1, "--trace", kept, "--overwrite")
     assert "the same file" in complaint(*arguments, status=2)
     assert kept.read_bytes() == before

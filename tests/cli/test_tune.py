@@ -67,21 +67,19 @@ def test_json(zrt_json, asked, model):
 
 @pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize("suffix", ["toml", "json"])
-def test_output_is_a_file_of_options(zrt, model, tmp_path, suffix):
-    given = tmp_path / "given.toml"
-    given.write_text('[session]\nenable_mem_pattern = false\n[run]\ntag = "kept"\n[[providers]]\nname = "cpu"\n')
+def test_output_is_a_file_of_options(zrt, model, options, tmp_path, suffix):
+    given = options('[session]\nenable_mem_pattern = false\n[run]\ntag = "kept"\n[[providers]]\nname = "cpu"\n')
     output = tmp_path / f"tuned.{suffix}"
     assert zrt("tune", model, "--options", given, "--output", output).endswith(f"options: {output}\n")
-    options = package.load_options(output)
-    assert (options.session.intra_op_num_threads, options.session.enable_mem_pattern) == (1, False)
-    assert options.run is not None
-    assert options.run.tag == "kept"
-    assert options.providers == ["cpu"]
+    tuned = package.load_options(output)
+    assert (tuned.session.intra_op_num_threads, tuned.session.enable_mem_pattern) == (1, False)
+    assert tuned.run is not None
+    assert tuned.run.tag == "kept"
+    assert tuned.providers == ["cpu"]
 
 
-def test_output_replaces_no_file_by_mistake(complaint, zrt, asked, model, tmp_path):
-    given = tmp_path / "given.json"
-    given.write_text("{}")
+def test_output_replaces_no_file_by_mistake(complaint, zrt, asked, model, options, tmp_path):
+    given = options("{}", "given.json")
     assert "same file" in complaint("tune", model, "--options", given, "--output", given, "--overwrite", status=2)
     assert "exists: --overwrite" in complaint("tune", model, "--output", given, status=2)
     assert "should end in .json or .toml" in complaint("tune", model, "--output", tmp_path / "options.txt", status=2)
