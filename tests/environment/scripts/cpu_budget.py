@@ -141,7 +141,7 @@ def failure_after_a_wait():
 def ends_after_a_wait():
     """A run that another thread computes ends as one in its own thread does."""
     session, endless, options = load(), {**SHORT, "n": ENDLESS}, zrt.RunOptions(**QUIET)
-    with after_a_wait(session.run, endless, timeout=3) as future, pytest.raises(TimeoutError):
+    with after_a_wait(session.run, endless, timeout=1) as future, pytest.raises(TimeoutError):
         future.result(60)
     with after_a_wait(session.run, endless, options=options) as future:
         options.terminate()
@@ -150,7 +150,7 @@ def ends_after_a_wait():
     with after_a_wait(session.submit, endless) as future:
         future.result(60).cancel()
     until(lambda: budget().free == budget().cpus)
-    with after_a_wait(session.submit, endless, timeout=3) as future, pytest.raises(TimeoutError):
+    with after_a_wait(session.submit, endless, timeout=1) as future, pytest.raises(TimeoutError):
         future.result(60).result(60)
     assert budget().free == budget().cpus
     assert session.run(SHORT)[0].tolist() == EIGHTS
@@ -189,8 +189,6 @@ def operators_run_in_the_thread_of_their_caller():
     threads = []
 
     class Record(Op):
-        name = "Op"
-
         def work(self, context):
             threads.append(threading.current_thread())
 
@@ -381,8 +379,6 @@ def first_in_first_out():
     order = []
 
     class Record(Op):
-        name = "Op"
-
         def work(self, context):
             order.append(int(context.inputs[0][0]))
 
@@ -398,8 +394,6 @@ def no_more_than_fit():
     inside, go = [], threading.Event()
 
     class Wait(Op):
-        name = "Op"
-
         def work(self, context):
             inside.append(None)
             go.wait(60)
@@ -422,8 +416,6 @@ def run_inside_a_run():
     inner = load()
 
     class Run(Op):
-        name = "Op"
-
         def work(self, context):
             assert inner.run(SHORT)[0].tolist() == EIGHTS
             context.parallel_for(lambda index: inner.run(SHORT), 4)
