@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from zrt.cli import main
@@ -98,5 +99,40 @@ def score(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
         status = main(["score", *map(str, arguments), "--json"])
         out, err = capsys.readouterr()
         return status, json.loads(out) if out else err
+
+    return run
+
+
+@pytest.fixture
+def scored(score: Callable[..., tuple[int, Any]], saved: Callable[..., Path], tmp_path: Path) -> Callable[..., Any]:
+    """Writes rows to a file, unless they are there, and scores them with a model.
+
+    It returns the exit status, the report, and the columns of the results as lists.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    def run(
+        model: bytes,
+        rows: Any,
+        *arguments: object,
+        source: str = "data.parquet",
+        target: str = "r.parquet",
+        row_group_size: int | None = None,
+    ) -> tuple[int, Any, dict[str, list[Any]]]:
+        data, results = tmp_path / source, tmp_path / target
+        if data.suffix == ".npz":
+            np.savez(data, **rows)
+        elif data.suffix == ".arrow":
+            with pa.ipc.new_file(str(data), pa.table(rows).schema) as writer:
+                writer.write_table(pa.table(rows))
+        elif rows is not None:
+            pa.parquet.write_table(pa.table(rows), data, row_group_size)
+        status, report = score(saved(model), data, results, *arguments)
+        if not results.exists():
+            return status, report, {}
+        found = pa.dataset.dataset(results, format=results.suffix[1:] or "parquet")
+        return status, report, found.to_table().to_pydict()
 
     return run

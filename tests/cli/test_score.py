@@ -93,10 +93,9 @@ class TestFormats:
         found = datasets.dataset(tmp_path / "out", format="parquet").to_table()
         check(found["y"].to_pylist(), found["n"])
 
-    def test_texts(self, saved, tmp_path, score):
-        parquet.write_table(pa.table({"s": ["a", "bé", ""] * 100}), tmp_path / "s.parquet")
-        assert score(saved(models.texts()), tmp_path / "s.parquet", tmp_path / "t.parquet")[0] == 0
-        assert parquet.read_table(tmp_path / "t.parquet")["t"].to_pylist() == ["a", "bé", ""] * 100
+    def test_texts(self, scored):
+        status, report, columns = scored(models.texts(), {"s": ["a", "bé", ""] * 100})
+        assert (status, columns["t"]) == (0, ["a", "bé", ""] * 100), report
 
     @pytest.mark.parametrize("target", ["parquet", "csv", "npz"])
     def test_bfloat16_is_written_as_float32(self, saved, tmp_path, target, score):
@@ -119,12 +118,10 @@ class TestFormats:
         found = np.load(results)
         np.testing.assert_array_equal(found["y"] if target == "npz" else found, np.array([1.5, np.nan], np.float32))
 
-    def test_kept_columns(self, model, tmp_path, score):
-        results = tmp_path / "results.parquet"
-        score(model, write("parquet", tmp_path), results, "--keep", "id")
-        table = parquet.read_table(results)
-        assert table.column_names == ["id", "y", "n"]
-        assert table["id"].to_pylist() == [f"row {k}" for k in K]
+    def test_kept_columns(self, scored):
+        _, _, columns = scored(models.affine(), table(), "--keep", "id", row_group_size=300)
+        assert list(columns) == ["id", "y", "n"]
+        assert columns["id"] == [f"row {k}" for k in K]
 
     def test_kept_numbers_of_a_csv_stay_numbers(self, model, tmp_path, score):
         (tmp_path / "data.csv").write_text("x0,x1,x2,k,id,zip\n1,2,3,4,1,007\n1,2,3,5,,010\n1,2,3,6,3,100\n")
@@ -186,20 +183,16 @@ class TestFormats:
         # 8 MB of texts and 0.2 MB of outputs; a chunk of 8,192 rows is cut at the ends of blocks only.
         assert len(list((tmp_path / "results").glob("*.parquet"))) >= 3
 
-    def test_texts_of_outputs_count_for_the_size_of_a_part(self, saved, tmp_path, monkeypatch, score):
+    def test_texts_of_outputs_count_for_the_size_of_a_part(self, tmp_path, monkeypatch, scored):
         monkeypatch.setattr(parts, "PART_BYTES", 1 << 20)
-        parquet.write_table(pa.table({"s": ["text" * 250] * 8000}), tmp_path / "data.parquet")
-        assert score(saved(models.texts()), tmp_path / "data.parquet", tmp_path / "results", "--batch", 64)[0] == 0
+        assert scored(models.texts(), {"s": ["text" * 250] * 8000}, "--batch", 64, target="results")[0] == 0
         assert len(list((tmp_path / "results").glob("*.parquet"))) >= 3
 
-    def test_kept_columns_of_numpy(self, model, tmp_path, score):
-        np.savez(tmp_path / "data.npz", x=X, k=K, id=K + 7, pair=np.stack([K, K], axis=1))
-        results = tmp_path / "results.parquet"
-        status, report = score(model, tmp_path / "data.npz", results, "--keep", "id", "--keep", "pair")
-        assert status == 0, report
-        table = parquet.read_table(results)
-        assert table["id"].to_pylist() == list(range(7, ROWS + 7))
-        assert table["pair"].to_pylist()[3] == [3, 3]
+    def test_kept_columns_of_numpy(self, scored):
+        rows = {"x": X, "k": K, "id": K + 7, "pair": np.stack([K, K], axis=1)}
+        status, report, columns = scored(models.affine(), rows, "--keep", "id", "--keep", "pair", source="data.npz")
+        assert (status, columns["id"]) == (0, list(range(7, ROWS + 7))), report
+        assert columns["pair"][3] == [3, 3]
 
     def test_columns_of_a_pattern_in_the_shape_of_the_input(self, saved, tmp_path, score):
         """In the order of the file, which is not that of the names."""
@@ -238,72 +231,55 @@ class TestShapes:
         assert score(saved(models.sums()), tmp_path / "x.parquet", tmp_path / "s.npy")[0] == 0
         assert np.load(tmp_path / "s.npy").tolist() == [len(row) for row in rows]
 
-    def test_nested_lists_become_tensors(self, model, tmp_path, score):
-        results = tmp_path / "results.parquet"
-        parquet.write_table(table(pa.array(X.tolist())), tmp_path / "x.parquet")
-        assert score(model, tmp_path / "x.parquet", results)[0] == 0
-        check(*read(results))
+    def test_nested_lists_become_tensors(self, scored):
+        status, report, columns = scored(models.affine(), table(pa.array(X.tolist())))
+        assert status == 0, report
+        check(columns["y"], columns["n"])
 
 
 BAD = {3: None, 500: [1.0], 501: [1.0, None, 2.0], 999: [1.0] * 4}
+GOOD = [number for number in range(ROWS) if number not in BAD]
+SOME_BAD = table(pa.array([BAD.get(number, row) for number, row in enumerate(X.tolist())], LISTS))
 
 
 class TestBadRows:
-    def data(self, tmp_path: Path) -> Path:
-        rows = [BAD.get(number, row) for number, row in enumerate(X.tolist())]
-        parquet.write_table(table(pa.array(rows, LISTS)), tmp_path / "bad.parquet")
-        return tmp_path / "bad.parquet"
-
-    def test_are_left_out_and_reported(self, model, tmp_path, score):
-        results = tmp_path / "results.parquet"
-        status, report = score(model, self.data(tmp_path), results, "--keep", "k")
+    def test_are_left_out_and_reported(self, scored):
+        status, report, columns = scored(models.affine(), SOME_BAD, "--keep", "k")
         assert (status, report["bad_rows"]) == (1, len(BAD))
         assert [one["row"] for one in report["bad"]] == list(BAD)
         assert report["bad"][1]["reason"] == "column 'x': shape [1], not shape [3]"
-        good = [number for number in range(ROWS) if number not in BAD]
-        table = parquet.read_table(results)
-        assert table["k"].to_pylist() == good
-        np.testing.assert_allclose(table["y"].to_pylist(), Y[good], rtol=1e-5)
+        assert columns["k"] == GOOD
+        np.testing.assert_allclose(columns["y"], Y[GOOD], rtol=1e-5)
 
-    def test_have_nulls(self, model, tmp_path, score):
-        results = tmp_path / "results.parquet"
-        status, report = score(model, self.data(tmp_path), results, "--skip-bad", "--keep", "id")
+    def test_have_nulls(self, scored):
+        status, report, columns = scored(models.affine(), SOME_BAD, "--skip-bad", "--keep", "id")
         assert (status, report["bad_rows"]) == (0, len(BAD))
-        table = parquet.read_table(results)
-        assert table["id"].to_pylist() == [f"row {k}" for k in K]
+        assert columns["id"] == [f"row {k}" for k in K]
         for name in ("y", "n"):
-            assert [row for row, value in enumerate(table[name].to_pylist()) if value is None] == list(BAD)
-        good = [number for number in range(ROWS) if number not in BAD]
-        np.testing.assert_allclose(table["y"].take(good).to_pylist(), Y[good], rtol=1e-5)
+            assert [row for row, value in enumerate(columns[name]) if value is None] == list(BAD)
+        np.testing.assert_allclose([columns["y"][row] for row in GOOD], Y[GOOD], rtol=1e-5)
 
     @pytest.mark.parametrize(("more", "good"), [((), [0, 2, 3]), (("--skip-bad",), [0, 1, 2, 3])])
-    def test_kept_column_of_numpy_has_several_numbers_a_row(self, saved, tmp_path, more, good, score):
+    def test_kept_column_of_numpy_has_several_numbers_a_row(self, more, good, scored):
         x, pairs = np.ones((4, 2)), np.arange(8).reshape(4, 2)
         x[1, 0] = 1e300
-        np.savez(tmp_path / "data.npz", x=x, pairs=pairs)
-        results = tmp_path / "results.parquet"
-        _, document = score(saved(models.sums()), tmp_path / "data.npz", results, "--keep", "pairs", *more)
-        assert [bad["row"] for bad in document["bad"]] == [1]
-        assert parquet.read_table(results)["pairs"].to_pylist() == pairs[good].tolist()
+        rows = {"x": x, "pairs": pairs}
+        _, report, columns = scored(models.sums(), rows, "--keep", "pairs", *more, source="data.npz")
+        assert [bad["row"] for bad in report["bad"]] == [1]
+        assert columns["pairs"] == pairs[good].tolist()
 
-    def test_all_rows_bad(self, model, tmp_path, score):
-        parquet.write_table(table(pa.nulls(20, LISTS)), tmp_path / "bad.parquet")
-        status, report = score(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad")
-        assert (status, report["bad_rows"]) == (0, 20)
-        assert parquet.read_table(tmp_path / "a.parquet")["y"].to_pylist() == [None] * 20
-        status, report = score(model, tmp_path / "bad.parquet", tmp_path / "b.parquet")
-        assert (status, report["bad_rows"]) == (1, 20)
-        empty = parquet.read_table(tmp_path / "b.parquet")
-        assert (empty.num_rows, empty.column_names) == (0, ["y", "n"])
+    def test_all_rows_bad(self, scored):
+        status, report, columns = scored(models.affine(), table(pa.nulls(20, LISTS)), "--skip-bad")
+        assert (status, report["bad_rows"], columns["y"]) == (0, 20, [None] * 20)
+        status, report, columns = scored(models.affine(), None, target="b.parquet")
+        assert (status, report["bad_rows"], columns) == (1, 20, {"y": [], "n": []})
 
-    def test_bad_row_alone_in_its_part_of_the_file(self, saved, tmp_path, score):
+    def test_bad_row_alone_in_its_part_of_the_file(self, scored):
         """The made-up row has an element, which this model needs."""
         text = "(float[n, t] x) => (float[n] y) <int64 first = {0}> { y = Gather<axis=1>(x, first) }"
-        rows = pa.table({"x": pa.array([[1, 2], [3, 4], None], LISTS)})
-        parquet.write_table(rows, tmp_path / "data.parquet", row_group_size=2)
-        model = saved(models.parse(text))
-        assert score(model, tmp_path / "data.parquet", tmp_path / "y.parquet", "--skip-bad")[0] == 0
-        assert parquet.read_table(tmp_path / "y.parquet")["y"].to_pylist() == [1, 3, None]
+        rows = {"x": pa.array([[1, 2], [3, 4], None], LISTS)}
+        status, report, columns = scored(models.parse(text), rows, "--skip-bad", row_group_size=2)
+        assert (status, columns["y"]) == (0, [1, 3, None]), report
 
     @pytest.mark.parametrize("batch", [1, 2, 64])
     @pytest.mark.parametrize(
@@ -315,35 +291,29 @@ class TestBadRows:
         ],
         ids=["open size", "texts", "no text"],
     )
-    def test_run_of_bad_rows_alone_has_the_shapes_of_others(self, saved, tmp_path, text, rows, kind, batch, score):
-        parquet.write_table(pa.table({"x": pa.array([None, *rows, None], kind)}), tmp_path / "data.parquet")
-        arguments = (saved(models.parse(text)), tmp_path / "data.parquet", tmp_path / "results.parquet")
-        status, document = score(*arguments, "--skip-bad", "--batch", batch, "--lanes", 1)
-        assert (status, document["bad_rows"]) == (0, 2), document
-        assert parquet.read_table(arguments[2])["y"].to_pylist() == [None, *rows, None]
+    def test_run_of_bad_rows_alone_has_the_shapes_of_others(self, text, rows, kind, batch, scored):
+        data = {"x": pa.array([None, *rows, None], kind)}
+        status, report, columns = scored(models.parse(text), data, "--skip-bad", "--batch", batch, "--lanes", 1)
+        assert (status, report["bad_rows"], columns["y"]) == (0, 2, [None, *rows, None]), report
 
     @pytest.mark.parametrize("good", [[], [[[1.0] * 9]]], ids=["alone", "before another"])
-    def test_nulls_of_a_model_that_refuses_a_made_up_row(self, saved, tmp_path, good, monkeypatch, score):
+    def test_nulls_of_a_model_that_refuses_a_made_up_row(self, good, monkeypatch, scored):
         """The kernel is larger than a row of open sizes that are 1."""
         text = "(float[n, 1, t] x) => (float[n, 1, u] y) <float[1, 1, 3] w = {1, 1, 1}> { y = Conv(x, w) }"
         monkeypatch.setattr("zrt.scoring.score.CHUNK_ROWS", 2)
-        rows = pa.table({"x": pa.array([None] * 5 + good, pa.list_(LISTS))})
-        parquet.write_table(rows, tmp_path / "data.parquet")
-        results = tmp_path / "results.parquet"
+        rows = {"x": pa.array([None] * 5 + good, pa.list_(LISTS))}
         more = ("--skip-bad", "--batch", "1", "--checkpoint", "0.000001s")
-        status, report = score(saved(models.parse(text)), tmp_path / "data.parquet", results, *more)
+        status, report, columns = scored(models.parse(text), rows, *more)
         assert (status, report["bad_rows"]) == (0, 5)
-        assert parquet.read_table(results)["y"].to_pylist() == [None] * 5 + [[[3.0] * 7] for _ in good]
+        assert columns["y"] == [None] * 5 + [[[3.0] * 7] for _ in good]
 
-    def test_data_set_without_rows_has_results_without_rows(self, saved, tmp_path, score):
-        rows = pa.table({"s": pa.array([], pa.string()), "id": pa.array([], pa.int16())})
-        parquet.write_table(rows, tmp_path / "data.parquet")
-        results = tmp_path / "results.parquet"
-        assert score(saved(models.texts()), tmp_path / "data.parquet", results, "--keep", "id")[0] == 0
-        found = parquet.read_table(results)
+    def test_data_set_without_rows_has_results_without_rows(self, tmp_path, scored):
+        rows = {"s": pa.array([], pa.string()), "id": pa.array([], pa.int16())}
+        assert scored(models.texts(), rows, "--keep", "id")[0] == 0
+        found = parquet.read_table(tmp_path / "r.parquet")
         assert (found.num_rows, found.column_names, str(found["id"].type)) == (0, ["id", "t"], "int16")
 
-    def test_data_set_without_rows_for_a_model_that_refuses_zeros(self, saved, tmp_path, score):
+    def test_data_set_without_rows_for_a_model_that_refuses_zeros(self, tmp_path, scored):
         """The made-up row that tells the shapes of results is one of zeros."""
         text = """(int64[n] k) => (float[n] y) <int64 one = {1}, float[2] table = {5, 6}> {
             before = Sub(k, one)
@@ -351,10 +321,8 @@ class TestBadRows:
             far = Add(double, before)
             y = Gather(table, far)
         }"""
-        parquet.write_table(pa.table({"k": pa.array([], pa.int64())}), tmp_path / "data.parquet")
-        results = tmp_path / "results.parquet"
-        assert score(saved(models.parse(text)), tmp_path / "data.parquet", results)[0] == 0
-        found = parquet.read_table(results)
+        assert scored(models.parse(text), {"k": pa.array([], pa.int64())})[0] == 0
+        found = parquet.read_table(tmp_path / "r.parquet")
         assert (found.num_rows, [str(each) for each in found.schema.types]) == (0, ["float"])
 
     @pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
@@ -373,14 +341,11 @@ class TestBadRows:
         assert str(found["id"].type) == ("string" if kind == "parquet" else "int64")
 
     @pytest.mark.parametrize("place", [0, 64, 100, 936])
-    def test_whole_batches_of_bad_rows_beside_kept_columns(self, model, tmp_path, place, score):
+    def test_whole_batches_of_bad_rows_beside_kept_columns(self, place, scored):
         rows = [None if place <= number < place + 64 else row for number, row in enumerate(X.tolist())]
-        parquet.write_table(table(pa.array(rows, LISTS)), tmp_path / "data.parquet")
-        results = tmp_path / "results.parquet"
-        assert score(model, tmp_path / "data.parquet", results, "--keep", "id", "--batch", 64)[0] == 1
-        assert parquet.read_table(results)["id"].to_pylist() == [
-            f"row {number}" for number, row in enumerate(rows) if row is not None
-        ]
+        status, _, columns = scored(models.affine(), table(pa.array(rows, LISTS)), "--keep", "id", "--batch", 64)
+        assert status == 1
+        assert columns["id"] == [f"row {number}" for number, row in enumerate(rows) if row is not None]
 
     @pytest.mark.parametrize("more", [(), ("--skip-bad",)])
     def test_batches_do_not_depend_on_the_time_that_runs_take(self, saved, tmp_path, monkeypatch, more, score):
@@ -424,10 +389,9 @@ class TestBadRows:
         assert report["bad"][0]["reason"] == "column 'k': '0x10' is no int64"
 
     @pytest.mark.parametrize("lists", [[[1.0, 2.0]] * 2, [[1.0, 2.0], [1.0] * 3], [[1.0, 2.0], None]], ids=str)
-    def test_lists_beside_numbers(self, model, tmp_path, lists, score):
-        columns = {"x0": [1.0, 2.0], "x1": pa.array(lists, LISTS), "x2": [1.0, 1.0], "k": [1, 2]}
-        parquet.write_table(pa.table(columns), tmp_path / "data.parquet")
-        status, report = score(model, tmp_path / "data.parquet", tmp_path / "results.csv", *CSV)
+    def test_lists_beside_numbers(self, lists, scored):
+        rows = {"x0": [1.0, 2.0], "x1": pa.array(lists, LISTS), "x2": [1.0, 1.0], "k": [1, 2]}
+        status, report, _ = scored(models.affine(), rows, *CSV, target="r.csv")
         assert (status, [one["row"] for one in report["bad"]]) == (1, [0, 1])
         assert report["bad"][0]["reason"].startswith("column 'x1': shape [")
 
@@ -443,17 +407,16 @@ class TestMistakes:
             (["--input", "id=k"], ""),
         ],
     )
-    def test_of_columns(self, model, tmp_path, arguments, message, score):
-        status, report = score(model, write("parquet", tmp_path), tmp_path / "r.parquet", *arguments)
+    def test_of_columns(self, arguments, message, scored):
+        status, report, _ = scored(models.affine(), table(), *arguments)
         if message:
             assert status == 2
             assert message in report
         else:
             assert (status, report["bad_rows"]) == (1, ROWS)
 
-    def test_column_of_another_kind(self, model, tmp_path, score):
-        np.savez(tmp_path / "data.npz", x=X, k=K / 2)
-        status, report = score(model, tmp_path / "data.npz", tmp_path / "r.npz")
+    def test_column_of_another_kind(self, scored):
+        status, report, _ = scored(models.affine(), {"x": X, "k": K / 2}, source="data.npz", target="r.npz")
         assert status == 2
         assert "column 'k': float64 cannot be fed as int64 to input 'k'" in report
 
@@ -465,8 +428,8 @@ class TestMistakes:
             ("r.npz", ["--skip-bad"], "output 'n' has no nulls in numpy"),
         ],
     )
-    def test_of_numpy_results(self, model, tmp_path, target, arguments, message, score):
-        status, report = score(model, write("parquet", tmp_path), tmp_path / target, *arguments)
+    def test_of_numpy_results(self, target, arguments, message, scored):
+        status, report, _ = scored(models.affine(), table(), *arguments, target=target)
         assert status == 2
         assert message in report
 

@@ -14,7 +14,6 @@ from zrt.scoring import score as scoring
 pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
 
 import pyarrow as pa
-import pyarrow.dataset as datasets
 import pyarrow.parquet as parquet
 
 
@@ -25,29 +24,26 @@ def undecodable(*texts: bytes) -> Any:
 
 class TestRowsOfOddColumns:
     @pytest.mark.parametrize("wider", [pa.int64(), pa.float64()], ids=str)
-    def test_files_of_a_folder_have_numbers_of_other_types(self, saved, tmp_path, wider, score):
+    def test_files_of_a_folder_have_numbers_of_other_types(self, tmp_path, wider, scored):
         (tmp_path / "data").mkdir()
         narrow, wide = (pa.int8(), [2**40]) if wider == pa.int64() else (pa.float32(), [1e300, 0.1])
         for name, values in (("a", pa.array([1], narrow)), ("b", pa.array(wide, wider))):
             parquet.write_table(pa.table({"x": values, "k": values}), tmp_path / "data" / f"{name}.parquet")
-        model = saved(models.same("int64[n]" if wider == pa.int64() else "double[n]"))
-        status, report = score(model, tmp_path / "data", tmp_path / "r.parquet", "--keep", "k")
-        assert status == 0, report
-        assert parquet.read_table(tmp_path / "r.parquet").to_pydict() == {"k": [1, *wide], "y": [1, *wide]}
+        model = models.same("int64[n]" if wider == pa.int64() else "double[n]")
+        status, report, columns = scored(model, None, "--keep", "k", source="data")
+        assert (status, columns) == (0, {"k": [1, *wide], "y": [1, *wide]}), report
 
     @pytest.mark.parametrize("permutation", [None, [1, 0]])
     @pytest.mark.parametrize("bad", [None, [1.0, None, 3.0, 4.0]])
-    def test_tensors_with_nulls(self, saved, tmp_path, permutation, bad, score):
+    def test_tensors_with_nulls(self, permutation, bad, scored):
         kind = pa.fixed_shape_tensor(pa.float32(), [2, 2], permutation=permutation)
         rows = pa.array([[1, 2, 3, 4], bad, [5, 6, 7, 8]], kind.storage_type)
-        data = pa.table({"x": pa.ExtensionArray.from_storage(kind, rows)})
-        with pa.ipc.new_file(str(tmp_path / "data.arrow"), data.schema) as writer:
-            writer.write_table(data)
-        status, report = score(saved(models.same("float[n, a, b]")), tmp_path / "data.arrow", tmp_path / "r.parquet")
+        data = {"x": pa.ExtensionArray.from_storage(kind, rows)}
+        status, report, columns = scored(models.same("float[n, a, b]"), data, source="data.arrow")
         assert (status, [each["row"] for each in report["bad"]]) == (1, [1]), report
         whole = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
         wanted = whole if permutation is None else whole.transpose(0, 2, 1)
-        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == wanted.tolist()
+        assert columns["y"] == wanted.tolist()
 
     def test_line_without_anything_is_a_row_of_one_column(self, saved, tmp_path, score):
         """So zrt reads its own results."""
@@ -67,47 +63,37 @@ class TestRowsOfOddColumns:
         ],
         ids=["text", "bytes", "number", "list"],
     )
-    def test_bad_text_does_not_end_the_run(self, saved, tmp_path, kind, column, good, score):
-        parquet.write_table(pa.table({"x": column}), tmp_path / "data.parquet")
-        status, report = score(saved(models.same(kind)), tmp_path / "data.parquet", tmp_path / "r.parquet")
-        assert status == 1, report
+    def test_bad_text_does_not_end_the_run(self, kind, column, good, scored):
+        status, report, columns = scored(models.same(kind), {"x": column})
+        assert (status, columns["y"]) == (1, good), report
         assert [each["row"] for each in report["bad"]] == [1]
-        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == good
 
-    def test_zero_characters_at_the_end_of_texts_stay(self, saved, tmp_path, score):
-        parquet.write_table(pa.table({"x": ["a\0", "\0", "b"]}), tmp_path / "data.parquet")
-        assert score(saved(models.same("string[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")[0] == 0
-        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == ["a\0", "\0", "b"]
+    def test_zero_characters_at_the_end_of_texts_stay(self, scored):
+        status, report, columns = scored(models.same("string[n]"), {"x": ["a\0", "\0", "b"]})
+        assert (status, columns["y"]) == (0, ["a\0", "\0", "b"]), report
 
-    def test_lists_of_nothing_are_rows(self, saved, tmp_path, score):
+    def test_lists_of_nothing_are_rows(self, scored):
         text = "(int64[n, l] x) => (int64[n] y) <int64[1] a = {1}> { y = ReduceSum <keepdims = 0> (x, a) }"
-        parquet.write_table(pa.table({"x": [[1, 2], [], [3]]}), tmp_path / "data.parquet")
-        status, report = score(saved(models.parse(text)), tmp_path / "data.parquet", tmp_path / "r.parquet")
-        assert status == 0, report
-        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == [3, 0, 3]
+        status, report, columns = scored(models.parse(text), {"x": [[1, 2], [], [3]]})
+        assert (status, columns["y"]) == (0, [3, 0, 3]), report
 
     @pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.time64("ns"), pa.decimal128(21, 2)], ids=str)
-    def test_column_that_is_no_number_is_named_by_its_type(self, saved, tmp_path, kind, score):
-        column = pa.array([1, 2]).cast(kind)
-        parquet.write_table(pa.table({"x": column}), tmp_path / "data.parquet")
-        status, report = score(saved(models.same("int64[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")
+    def test_column_that_is_no_number_is_named_by_its_type(self, kind, scored):
+        status, report, _ = scored(models.same("int64[n]"), {"x": pa.array([1, 2]).cast(kind)})
         assert status == 2
         assert f"column 'x': {kind} cannot be fed as int64 to input 'x'" in report
 
     @pytest.mark.parametrize("rows", [[None, [1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0], [None, 1.0]]], ids=str)
-    def test_nulls_alone_in_a_chunk_have_the_shape_of_other_rows(self, saved, tmp_path, rows, monkeypatch, score):
-        data = pa.table({"x": pa.array(rows, pa.list_(pa.float32()))})
-        parquet.write_table(data, tmp_path / "data.parquet", row_group_size=1)
+    def test_nulls_alone_in_a_chunk_have_the_shape_of_other_rows(self, rows, monkeypatch, scored):
         if rows[0]:
             monkeypatch.setattr(parts, "PART_BYTES", 1)
-        arguments = (saved(models.same("float[n, l]")), tmp_path / "data.parquet", tmp_path / "r.parquet", "--skip-bad")
-        status, report = score(*arguments)
-        assert status == 0, report
+        data = {"x": pa.array(rows, pa.list_(pa.float32()))}
+        status, report, columns = scored(models.same("float[n, l]"), data, "--skip-bad", row_group_size=1)
         wanted = [None if row is None or None in row else row for row in rows]
-        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == wanted
+        assert (status, columns["y"]) == (0, wanted), report
 
     @pytest.mark.parametrize(("target", "size"), [("r.parquet", 1 << 20), ("r.arrow", 1)])
-    def test_kept_dictionaries_differ_from_file_to_file(self, saved, tmp_path, target, size, monkeypatch, score):
+    def test_kept_dictionaries_differ_from_file_to_file(self, tmp_path, target, size, monkeypatch, scored):
         monkeypatch.setattr(parts, "PART_BYTES", size)
         monkeypatch.setattr("zrt.scoring.arrow_files.GROUP_BYTES", 1)
         (tmp_path / "data").mkdir()
@@ -115,59 +101,48 @@ class TestRowsOfOddColumns:
         for file in range(2):
             kept = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), texts[file])
             parquet.write_table(pa.table({"x": np.arange(100.0), "k": kept}), tmp_path / "data" / f"{file}.parquet")
-        status, report = score(saved(models.same("double[n]")), tmp_path / "data", tmp_path / target, "--keep", "k")
-        assert status == 0, report
-        found = datasets.dataset(tmp_path / target, format=target[2:]).to_table()
-        assert found["k"].to_pylist() == texts[0] + texts[1]
+        status, report, columns = scored(models.same("double[n]"), None, "--keep", "k", source="data", target=target)
+        assert (status, columns["k"]) == (0, texts[0] + texts[1]), report
 
-    def test_kept_texts_of_views(self, saved, tmp_path, score):
+    def test_kept_texts_of_views(self, scored):
         """Polars writes them."""
-        data = pa.table({"x": [1.0, None, 3.0], "k": pa.array(["a", "b", "c" * 30], pa.string_view())})
-        with pa.ipc.new_file(str(tmp_path / "data.arrow"), data.schema) as writer:
-            writer.write_table(data)
-        status, report = score(
-            saved(models.same("float[n]")), tmp_path / "data.arrow", tmp_path / "r.arrow", "--keep", "k"
-        )
+        data = {"x": [1.0, None, 3.0], "k": pa.array(["a", "b", "c" * 30], pa.string_view())}
+        files = {"source": "data.arrow", "target": "r.arrow"}
+        status, report, columns = scored(models.same("float[n]"), data, "--keep", "k", **files)
         assert (status, [each["row"] for each in report["bad"]]) == (1, [1])
-        found = datasets.dataset(tmp_path / "r.arrow", format="arrow").to_table()
-        assert found["k"].to_pylist() == ["a", "c" * 30]
+        assert columns["k"] == ["a", "c" * 30]
 
     @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv"])
-    def test_kept_arrays_of_numpy_that_arrow_does_not_have_are_named_before_the_run(
-        self, saved, tmp_path, target, score
-    ):
-        np.savez(tmp_path / "data.npz", x=np.zeros(2, np.float32), k=np.zeros(2, complex))
-        command = (saved(models.same("float[n]")), tmp_path / "data.npz", tmp_path / target, "--keep", "k")
-        status, report = score(*command)
+    def test_kept_arrays_of_numpy_that_arrow_does_not_have_are_named_before_the_run(self, target, scored):
+        data = {"x": np.zeros(2, np.float32), "k": np.zeros(2, complex)}
+        status, report, _ = scored(models.same("float[n]"), data, "--keep", "k", source="data.npz", target=target)
         assert status == 2
         assert f"column 'k' cannot be kept: {target[2:]} files cannot hold its type complex128" in report
 
-    def test_kept_numbers_in_the_order_of_other_machines(self, saved, tmp_path, score):
-        np.savez(tmp_path / "data.npz", x=np.zeros(2, np.float32), k=np.array([1, 2], ">i4"))
-        command = (saved(models.same("float[n]")), tmp_path / "data.npz", tmp_path / "r.parquet", "--keep", "k")
-        assert score(*command)[0] == 0
-        assert parquet.read_table(tmp_path / "r.parquet")["k"].to_pylist() == [1, 2]
+    def test_kept_numbers_in_the_order_of_other_machines(self, scored):
+        data = {"x": np.zeros(2, np.float32), "k": np.array([1, 2], ">i4")}
+        status, report, columns = scored(models.same("float[n]"), data, "--keep", "k", source="data.npz")
+        assert (status, columns["k"]) == (0, [1, 2]), report
 
     @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv"])
     @pytest.mark.parametrize("kind", ["union", "run_end_encoded", "struct"])
     def test_kept_column_that_the_format_cannot_hold_is_named_before_the_run(
-        self, saved, tmp_path, kind, target, monkeypatch, score
+        self, tmp_path, kind, target, monkeypatch, scored
     ):
         kept = {
             "union": pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
             "run_end_encoded": pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array([5])),
             "struct": pa.array([{"a": 1}, None]),
         }[kind]
-        data = pa.table({"x": pa.array([1, 2], pa.float32()), "k": kept})
-        with pa.ipc.new_file(str(tmp_path / "data.arrow"), data.schema) as writer:
-            writer.write_table(data)
-        command = (saved(models.same("float[n]")), tmp_path / "data.arrow", tmp_path / target, "--keep", "k")
-        if target == "r.arrow" or (target == "r.parquet" and kind == "struct"):
-            status, report = score(*command)
-            assert (status, report["rows"]) == (0, 2)
+        data = {"x": pa.array([1, 2], pa.float32()), "k": kept}
+        fits = target == "r.arrow" or (target == "r.parquet" and kind == "struct")
+        if not fits:
+            monkeypatch.setattr(scoring, "score", None)
+        files = {"source": "data.arrow", "target": target}
+        status, report, columns = scored(models.same("float[n]"), data, "--keep", "k", **files)
+        if fits:
+            assert (status, report["rows"], len(columns["k"])) == (0, 2, 2)
             return
-        monkeypatch.setattr(scoring, "score", None)
-        status, report = score(*command)
         assert status == 2
         assert re.search(rf"column 'k' cannot be kept: {target[2:]} files cannot hold its type .*{kind}", str(report))
         assert not (tmp_path / target).exists()
@@ -191,27 +166,23 @@ class TestRowsOfOddColumns:
         assert found == [True, False, True, False, True, None, None]
 
     @pytest.mark.parametrize("values", [[1, 2], [1, None], [1.5, None], [True, None]])
-    def test_column_of_numbers_is_no_column_of_texts(self, saved, tmp_path, values, score):
-        parquet.write_table(pa.table({"s": values}), tmp_path / "data.parquet")
-        status, report = score(saved(models.texts()), tmp_path / "data.parquet", tmp_path / "r.parquet")
+    def test_column_of_numbers_is_no_column_of_texts(self, values, scored):
+        status, report, _ = scored(models.texts(), {"s": values})
         assert status == 2
         assert re.search("column 's': (int64|double|bool) cannot be fed as object to input 's'", str(report))
 
-    def test_bytes_are_no_numbers(self, saved, tmp_path, score):
-        parquet.write_table(pa.table({"x": [b"1", None]}), tmp_path / "data.parquet")
-        status, report = score(saved(models.same("float[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")
+    def test_bytes_are_no_numbers(self, scored):
+        status, report, _ = scored(models.same("float[n]"), {"x": [b"1", None]})
         reasons = [each["reason"] for each in report["bad"]]
         assert (status, reasons) == (1, ["column 'x': |S1 cannot be fed as float32", "column 'x': it is null"])
 
-    def test_kept_texts_count_for_the_size_of_a_row_group(self, saved, tmp_path, monkeypatch, score):
+    def test_kept_texts_count_for_the_size_of_a_row_group(self, tmp_path, monkeypatch, scored):
         """All rows of one are in memory at a time."""
         monkeypatch.setattr("zrt.scoring.arrow_files.GROUP_BYTES", 1 << 20)
-        rows = pa.table({"x": np.arange(5000.0), "id": ["text" * 250] * 5000, "lists": [[1.0] * 100] * 5000})
-        parquet.write_table(rows, tmp_path / "data.parquet")
-        arguments = (saved(models.same("double[n]")), tmp_path / "data.parquet", tmp_path / "r.parquet")
-        assert score(*arguments, "--keep", "id", "--keep", "lists")[0] == 0
+        rows = {"x": np.arange(5000.0), "id": ["text" * 250] * 5000, "lists": [[1.0] * 100] * 5000}
+        status, report, columns = scored(models.same("double[n]"), rows, "--keep", "id", "--keep", "lists")
+        assert (status, columns["y"]) == (0, list(range(5000))), report
         assert parquet.ParquetFile(tmp_path / "r.parquet").num_row_groups == 5
-        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == list(range(5000))
 
 
 def test_file_of_numpy_that_is_replaced_while_it_is_read(saved, tmp_path, monkeypatch, score):
