@@ -21,14 +21,18 @@ class Keep(logging.Handler):
 
     def __init__(self):
         super().__init__()
-        self.records = []
+        self._records = []
 
     def emit(self, record):
-        self.records.append(record)
+        self._records.append(record)
+
+    @property
+    def records(self):
+        assert zrt.Environment.flush_log(60)
+        return self._records
 
     @property
     def messages(self):
-        assert zrt.Environment.flush_log(60)
         return [record.getMessage() for record in self.records]
 
 
@@ -60,7 +64,6 @@ def test_session_logs_to_its_logger(warns, kept, capfd):
     before = time.time()
     warns.run(FIVE)
     after = time.time()
-    assert zrt.Environment.flush_log(60)
     [record] = [record for record in kept.records if "does not match actual shape" in record.getMessage()]
     assert record.levelno == logging.WARNING
     assert record.name == "of the test"
@@ -82,14 +85,12 @@ def test_session_logs_to_its_logger(warns, kept, capfd):
 def test_levels_of_session_and_logger(severity, warning, logger, kept):
     """The session logs from its own level on, and the logger filters by its own."""
     warning(logger=logger, log_severity_level=severity).run(FIVE)
-    assert zrt.Environment.flush_log(60)
     levels = {record.levelno for record in kept.records}
     wanted = {logging.DEBUG: 0, logging.INFO: 1, logging.WARNING: 2}
     assert levels == {level for level, number in wanted.items() if number >= severity}
     kept.records.clear()
     logger.setLevel(logging.WARNING)
     warning(logger=logger, log_severity_level=severity).run(FIVE)
-    assert zrt.Environment.flush_log(60)
     assert {record.levelno for record in kept.records} <= {logging.WARNING}
 
 
