@@ -7,17 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
-import onnx
 import pytest
 
 import zrt
+from tests.support import models
 from zrt.environment import environment
 from zrt.errors import ArgumentError
 
 # The declared size of y is wrong unless n is 3.
-MODEL = onnx.parser.parse_model(
-    '<ir_version: 10, opset_import: ["" : 21]> test (float[n] x) => (float[3] y) { y = Neg(x) }'
-)
+MODEL = models.parsed("(float[n] x) => (float[3] y) { y = Neg(x) }")
 
 
 def session_creates_the_default():

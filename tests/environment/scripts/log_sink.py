@@ -6,10 +6,10 @@ import sys
 import time
 
 import numpy as np
-import onnx
 import pytest
 
 import zrt
+from tests.support import models
 from zrt._native import lib
 from zrt.errors import ArgumentError
 
@@ -20,9 +20,7 @@ logging.getLogger("ort").addHandler(handler)
 logging.getLogger("ort").setLevel("DEBUG")
 
 # Each run that is fed another size than three logs one warning.
-WARNS = onnx.parser.parse_model(
-    '<ir_version: 10, opset_import: ["" : 21]> test (float[n, k] x) => (float[m, 3] y) { y = Neg(x) }'
-)
+WARNS = models.parsed("(float[n, k] x) => (float[m, 3] y) { y = Neg(x) }")
 FIVE = [np.ones((1, 5), np.float32)]
 
 

@@ -5,16 +5,13 @@ import signal
 import sys
 
 import numpy as np
-import onnx
 import pytest
 
 import zrt
-from tests.support import ort, plugin
+from tests.support import models, ort, plugin
 from zrt.errors import ProviderError, UnsupportedError
 
-MODEL = onnx.parser.parse_model(
-    '<ir_version: 10, opset_import: ["" : 21]> test (float[n] x) => (float[n] y) { y = Neg(x) }'
-)
+MODEL = models.parsed("(float[n] x) => (float[n] y) { y = Neg(x) }")
 environment = zrt.Environment()
 
 
