@@ -196,10 +196,10 @@ class TestPlot:
             assert len({getattr(style, field) for style in STYLES.values()}) == len(STYLES)
 
 
-def test_missing_plot_package_fails_before_the_measurement(complaint, missing, tmp_path):
+@pytest.mark.parametrize("command", [("bench", "nope.onnx"), ("diff", "nope.onnx", "default", "default")], ids=" ".join)
+def test_missing_plot_package_fails_before_the_work(complaint, missing, tmp_path, command):
     missing("matplotlib")
-    err = complaint("bench", "nope.onnx", "--plot", tmp_path / "figures.png", status=1)
-    assert install_line("plot") in err
+    assert install_line("plot") in complaint(*command, "--plot", tmp_path / "figures.png", status=1)
 
 
 @pytest.mark.parametrize("model", [models.convolution(), models.picky_reshape()], ids=["conv", "reshape"])

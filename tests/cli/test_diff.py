@@ -8,7 +8,6 @@ import pytest
 
 from tests.diagnosis.test_diff import APPROXIMATE, GELU, layers
 from tests.support import models
-from zrt._common.installation import install_line
 from zrt.cli import main
 from zrt.cli.diff import _side
 from zrt.types import LogSeverity
@@ -211,9 +210,3 @@ class TestPlot:
         arguments = ("--plot", tmp_path / "weights.svg", "--overwrite")
         text = complaint("diff", model, "default", f"model={other}", *arguments, status=2)
         assert "is the same file as the input" in text
-
-
-def test_missing_plot_package_fails_before_the_work(complaint, missing, tmp_path):
-    missing("matplotlib")
-    picture = tmp_path / "d.png"
-    assert install_line("plot") in complaint("diff", "no.onnx", "default", "default", "--plot", picture, status=1)
