@@ -105,7 +105,7 @@ def score(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
 
 @pytest.fixture
 def scored(score: Callable[..., tuple[int, Any]], saved: Callable[..., Path], tmp_path: Path) -> Callable[..., Any]:
-    """Writes rows to a file, unless they are there, and scores them with a model.
+    """Writes rows to a file, unless they are there, and scores them with a model; those of a CSV file are its lines.
 
     It returns the exit status, the report, and the columns of the results as lists.
     """
@@ -124,6 +124,8 @@ def scored(score: Callable[..., tuple[int, Any]], saved: Callable[..., Path], tm
         data, results = tmp_path / source, tmp_path / target
         if data.suffix == ".npz":
             np.savez(data, **rows)
+        elif data.suffix == ".csv" and rows is not None:
+            data.write_text("\n".join(rows))
         elif data.suffix == ".arrow":
             with pa.ipc.new_file(str(data), pa.table(rows).schema) as writer:
                 writer.write_table(pa.table(rows))

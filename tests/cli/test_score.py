@@ -147,12 +147,11 @@ class TestFormats:
         assert score(texts, tmp_path / "data.csv", results, "--input", "country=s", "--overwrite")[0] == 0
         assert parquet.read_table(results)["t"].to_pylist() == ["NA", "", "null", "DE"]
 
-    def test_kept_texts_of_some_mebibytes(self, model, tmp_path, score):
+    def test_kept_texts_of_some_mebibytes(self, scored):
         texts = ["x" * (5 << 20), "y", "z" * (3 << 20)]
         lines = ["x0,x1,x2,k,id", *(f"1,2,3,4,{text}" for text in texts)]
-        (tmp_path / "data.csv").write_text("\n".join(lines))
-        assert score(model, tmp_path / "data.csv", tmp_path / "results.parquet", *CSV, "--keep", "id")[0] == 0
-        assert parquet.read_table(tmp_path / "results.parquet")["id"].to_pylist() == texts
+        status, _, columns = scored(models.affine(), lines, *CSV, "--keep", "id", source="data.csv")
+        assert (status, columns["id"]) == (0, texts)
 
     def test_kept_texts_of_several_lines(self, model, tmp_path, score):
         """pyarrow reads a file in blocks of 8 MiB, which may begin within a text."""
@@ -194,19 +193,19 @@ class TestFormats:
         assert (status, columns["id"]) == (0, list(range(7, ROWS + 7))), report
         assert columns["pair"][3] == [3, 3]
 
-    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, saved, tmp_path, score):
+    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, scored):
         """In the order of the file, which is not that of the names."""
-        model = saved(models.parse("(float[n, 2, 3] image) => (float[n, 2, 3] y) { y = Identity(image) }"))
-        (tmp_path / "data.csv").write_text("p0,p10,p1,other,p3,p4,p2\n0,1,2,9,3,4,5\n")
-        arguments = (model, tmp_path / "data.csv", tmp_path / "results.parquet")
-        status, report = score(*arguments, "--input", "p*=image")
-        assert status == 0, report
-        assert parquet.read_table(arguments[2])["y"].to_pylist() == [[[0, 1, 2], [3, 4, 5]]]
-        status, report = score(*arguments, "--overwrite", "--input", "p?=image")
-        assert status == 2
-        assert "input 'image' takes rows of shape [2, 3], which 5 columns do not make" in report
-        status, report = score(*arguments, "--overwrite", "--input", "q*=image")
-        assert (status, "no column 'q*'" in report) == (2, True)
+        model = models.parse("(float[n, 2, 3] image) => (float[n, 2, 3] y) { y = Identity(image) }")
+        lines = ["p0,p10,p1,other,p3,p4,p2", "0,1,2,9,3,4,5"]
+        status, report, columns = scored(model, lines, "--input", "p*=image", source="data.csv")
+        assert (status, columns["y"]) == (0, [[[0, 1, 2], [3, 4, 5]]]), report
+        for pattern, words in (
+            ("p?=image", "input 'image' takes rows of shape [2, 3], which 5 columns do not make"),
+            ("q*=image", "no column 'q*'"),
+        ):
+            status, report, _ = scored(model, lines, "--overwrite", "--input", pattern, source="data.csv")
+            assert status == 2
+            assert words in report
 
     @pytest.mark.parametrize("bad", [False, True])
     @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv", "r.npz"])
@@ -370,21 +369,18 @@ class TestBadRows:
             made.append((tmp_path / "results.parquet").read_bytes())
         assert len(set(made)) == 1
 
-    def test_texts_that_are_no_numbers(self, model, tmp_path, score):
+    def test_texts_that_are_no_numbers(self, scored):
         lines = ["x0,x1,x2,k", "1,2,3,0", "1,two,3,1", "1,,3,2", "1,2,nan,3", "1,2,3,3.5", "4,5,6,5"]
-        (tmp_path / "bad.csv").write_text("\n".join(lines))
-        results = tmp_path / "results.csv"
-        status, report = score(model, tmp_path / "bad.csv", results, *CSV)
+        status, report, columns = scored(models.affine(), lines, *CSV, source="bad.csv", target="r.csv")
         assert (status, [one["row"] for one in report["bad"]]) == (1, [1, 2, 4])
         assert report["bad"][0]["reason"] == "column 'x1': 'two' is no float32"
-        assert datasets.dataset(results, format="csv").to_table()["n"].to_pylist() == [0, 6, 10]
+        assert columns["n"] == [0, 6, 10]
 
     @pytest.mark.parametrize("last", ["7", "?"])
-    def test_notations_of_programs_are_no_numbers(self, model, tmp_path, last, score):
+    def test_notations_of_programs_are_no_numbers(self, last, scored):
         """The texts of the other rows make no difference."""
         lines = ["x0,x1,x2,k", "1,2,3,0x10", "1,2,3,1_0", "1,2,3,٣", "1,0x1p3,3,4", "1,2,3,-5", f"1,2,3,{last}"]
-        (tmp_path / "bad.csv").write_text("\n".join(lines))
-        _, report = score(model, tmp_path / "bad.csv", tmp_path / "results.csv", *CSV)
+        _, report, _ = scored(models.affine(), lines, *CSV, source="bad.csv", target="r.csv")
         assert [one["row"] for one in report["bad"]][:4] == [0, 1, 2, 3]
         assert report["bad"][0]["reason"] == "column 'k': '0x10' is no int64"
 

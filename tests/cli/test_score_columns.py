@@ -45,12 +45,11 @@ class TestRowsOfOddColumns:
         wanted = whole if permutation is None else whole.transpose(0, 2, 1)
         assert columns["y"] == wanted.tolist()
 
-    def test_line_without_anything_is_a_row_of_one_column(self, saved, tmp_path, score):
+    def test_line_without_anything_is_a_row_of_one_column(self, scored):
         """So zrt reads its own results."""
-        model = saved(models.same("float[n]"))
-        parquet.write_table(pa.table({"x": [1.0, None, 3.0]}), tmp_path / "data.parquet")
-        assert score(model, tmp_path / "data.parquet", tmp_path / "r.csv", "--skip-bad")[0] == 0
-        status, report = score(model, tmp_path / "r.csv", tmp_path / "r.npz", "--input", "y=x")
+        model = models.same("float[n]")
+        assert scored(model, {"x": [1.0, None, 3.0]}, "--skip-bad", target="r.csv")[0] == 0
+        status, report, _ = scored(model, None, "--input", "y=x", source="r.csv")
         assert (status, report["rows"], [each["row"] for each in report["bad"]]) == (1, 3, [1])
 
     @pytest.mark.parametrize(
@@ -147,23 +146,17 @@ class TestRowsOfOddColumns:
         assert re.search(rf"column 'k' cannot be kept: {target[2:]} files cannot hold its type .*{kind}", str(report))
         assert not (tmp_path / target).exists()
 
-    def test_booleans_of_a_csv(self, saved, tmp_path, score):
+    def test_booleans_of_a_csv(self, scored):
         """So zrt reads its own results."""
-        model = saved(models.same("bool[n]"))
-        rows = ["true", "False", "1", "0", "TRUE"]
-        (tmp_path / "data.csv").write_text("\n".join(["x", *rows]))
-        assert score(model, tmp_path / "data.csv", tmp_path / "a.csv")[0] == 0
-        assert score(model, tmp_path / "a.csv", tmp_path / "r.parquet", "--input", "y=x")[0] == 0
-        assert parquet.read_table(tmp_path / "r.parquet")["y"].to_pylist() == [True, False, True, False, True]
+        model, lines = models.same("bool[n]"), ["x", "true", "False", "1", "0", "TRUE"]
+        assert scored(model, lines, source="data.csv", target="a.csv")[0] == 0
+        status, report, columns = scored(model, None, "--input", "y=x", source="a.csv")
+        assert (status, columns["y"]) == (0, [True, False, True, False, True]), report
         # A text that is none is a bad row, and the others keep theirs.
-        (tmp_path / "data.csv").write_text("\n".join(["x", *rows, "2", "yes"]))
-        status, report = score(model, tmp_path / "data.csv", tmp_path / "b.parquet", "--skip-bad")
-        assert (status, [each["reason"] for each in report["bad"]]) == (
-            0,
-            ["column 'x': '2' is no bool", "column 'x': 'yes' is no bool"],
-        )
-        found = parquet.read_table(tmp_path / "b.parquet")["y"].to_pylist()
-        assert found == [True, False, True, False, True, None, None]
+        texts = [*lines, "2", "yes"]
+        status, report, columns = scored(model, texts, "--skip-bad", source="data.csv", target="b.parquet")
+        assert (status, columns["y"]) == (0, [True, False, True, False, True, None, None])
+        assert [each["reason"] for each in report["bad"]] == [f"column 'x': {text!r} is no bool" for text in texts[-2:]]
 
     @pytest.mark.parametrize("values", [[1, 2], [1, None], [1.5, None], [True, None]])
     def test_column_of_numbers_is_no_column_of_texts(self, values, scored):
