@@ -153,16 +153,14 @@ class TestFormats:
         status, _, columns = scored(models.affine(), lines, *CSV, "--keep", "id", source="data.csv")
         assert (status, columns["id"]) == (0, texts)
 
-    def test_kept_texts_of_several_lines(self, model, tmp_path, score):
+    def test_kept_texts_of_several_lines(self, tmp_path, scored):
         """pyarrow reads a file in blocks of 8 MiB, which may begin within a text."""
         texts = [f"{'line' * 80}\n" * 5 + str(k) for k in range(10_000)]
         rows = {f"x{i}": np.ones(10_000) for i in range(3)} | {"k": np.arange(10_000), "id": texts}
         pyarrow.csv.write_csv(pa.table(rows), tmp_path / "data.csv")
         assert (tmp_path / "data.csv").stat().st_size > 15 << 20
-        results = tmp_path / "results.parquet"
-        status, report = score(model, tmp_path / "data.csv", results, *CSV, "--keep", "id")
-        assert (status, report["rows"]) == (0, 10_000), report
-        assert parquet.read_table(results)["id"].to_pylist() == texts
+        status, report, columns = scored(models.affine(), None, *CSV, "--keep", "id", source="data.csv")
+        assert (status, report["rows"], columns["id"]) == (0, 10_000, texts), report
 
     def test_name_of_several_lines(self, model, tmp_path, monkeypatch, score):
         """It stands at the head of each part."""
@@ -173,12 +171,11 @@ class TestFormats:
         parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
         assert pyarrow.csv.read_csv(tmp_path / "results.csv", parse_options=parse)[name].to_pylist() == K.tolist()
 
-    def test_kept_texts_count_for_the_size_of_a_part(self, model, tmp_path, monkeypatch, score):
+    def test_kept_texts_count_for_the_size_of_a_part(self, tmp_path, monkeypatch, scored):
         monkeypatch.setattr(parts, "PART_BYTES", 1 << 20)
         x = pa.FixedSizeListArray.from_arrays(pa.array(np.tile(X.ravel(), 10)), 3)
-        rows = pa.table({"x": x, "k": np.tile(K, 10), "id": ["text" * 200] * 10 * ROWS})
-        parquet.write_table(rows, tmp_path / "data.parquet")
-        score(model, tmp_path / "data.parquet", tmp_path / "results", "--keep", "id", "--batch", 64)
+        rows = {"x": x, "k": np.tile(K, 10), "id": ["text" * 200] * 10 * ROWS}
+        scored(models.affine(), rows, "--keep", "id", "--batch", 64, target="results")
         # 8 MB of texts and 0.2 MB of outputs; a chunk of 8,192 rows is cut at the ends of blocks only.
         assert len(list((tmp_path / "results").glob("*.parquet"))) >= 3
 
@@ -325,17 +322,15 @@ class TestBadRows:
         assert (found.num_rows, [str(each) for each in found.schema.types]) == (0, ["float"])
 
     @pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
-    def test_results_without_rows_have_the_kept_columns(self, model, tmp_path, kind, score):
-        if kind == "npz":
-            np.savez(tmp_path / "data.npz", x=np.full((20, 3), 1e300), k=K[:20], id=K[:20])
-        elif kind == "csv":
-            (tmp_path / "data.csv").write_text("x0,x1,x2,k,id\n1,?,3,4,5\n")
-        else:
-            parquet.write_table(table(pa.nulls(20, LISTS)), tmp_path / "data.parquet")
+    def test_results_without_rows_have_the_kept_columns(self, tmp_path, kind, scored):
+        rows = {
+            "npz": {"x": np.full((20, 3), 1e300), "k": K[:20], "id": K[:20]},
+            "csv": ["x0,x1,x2,k,id", "1,?,3,4,5"],
+            "parquet": table(pa.nulls(20, LISTS)),
+        }[kind]
         more = CSV if kind == "csv" else ()
-        results = tmp_path / "results.parquet"
-        assert score(model, tmp_path / f"data.{kind}", results, "--keep", "id", *more)[0] == 1
-        found = parquet.read_table(results)
+        assert scored(models.affine(), rows, "--keep", "id", *more, source=f"data.{kind}")[0] == 1
+        found = parquet.read_table(tmp_path / "r.parquet")
         assert (found.num_rows, found.column_names) == (0, ["id", "y", "n"])
         assert str(found["id"].type) == ("string" if kind == "parquet" else "int64")
 
@@ -451,15 +446,15 @@ class TestMistakes:
         assert "is part of the data set" in report
         assert part.read_bytes() == before
 
-    def test_of_csv_results(self, model, tmp_path, score):
+    def test_of_csv_results(self, scored):
         x = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
-        parquet.write_table(pa.table({"x": x, "k": K, "y_0": K, "nested": [[k] for k in K]}), tmp_path / "data.parquet")
+        rows = {"x": x, "k": K, "y_0": K, "nested": [[k] for k in K]}
         for column, message in (
             ("y_0", "two columns of a CSV file would be 'y_0'"),
             ("nested", "column 'nested' cannot be kept: csv files cannot hold its type list<"),
         ):
-            done, report = score(model, tmp_path / "data.parquet", tmp_path / f"{column}.csv", "--keep", column)
-            assert done == 2
+            status, report, _ = scored(models.affine(), rows, "--keep", column, target="r.csv")
+            assert status == 2
             assert message in report
 
     @pytest.mark.parametrize(("package", "arguments"), [("pyarrow", ()), ("ray", ("--ray", "local"))])
