@@ -2,8 +2,9 @@
 
 Each request has other memory than the one before, as in a server: at addresses (`bind_input`, `bind_output`), or
 arrays (`bind_cpu_input`) with outputs that ONNX Runtime makes, which are read or copied. The binding stays, or each
-request has a new one. The inputs are those of BERT, and those of decoders of 12 and 24 layers with their caches; the
-models compute next to nothing, so that the calls decide.
+request has a new one. Many programs pass all providers of the library, as `get_available_providers` lists them. The
+inputs are those of BERT, and those of decoders of 12 and 24 layers with their caches; the models compute next to
+nothing, so that the calls decide.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import zrt
 from benches.support import DROP_IN, Compare, Entry, Group, assert_same, ort_session
 from zrt.bench.harness import python_contender
 
@@ -88,6 +90,12 @@ def addresses(session: Any) -> Callable[[], Any]:
     return request
 
 
+def all_providers(session: Any) -> Callable[[], Any]:
+    """`addresses` in a session with all providers of the library, most of which take no node."""
+    session.set_providers(list(zrt.available_providers()))
+    return addresses(session)
+
+
 def arrays(session: Any, *, copies: bool = False, anew: bool = False) -> Callable[[], Any]:
     """Requests over arrays, with outputs of ONNX Runtime's: `copies` of them; `anew` in a new binding each."""
     kept = session.io_binding()
@@ -108,6 +116,7 @@ def arrays(session: Any, *, copies: bool = False, anew: bool = False) -> Callabl
 
 WAYS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     "addresses": addresses,
+    "addresses with all providers": all_providers,
     "arrays": arrays,
     "copies": partial(arrays, copies=True),
     "new bindings": partial(arrays, copies=True, anew=True),

@@ -124,18 +124,32 @@ def test_strided_array_is_copied_when_it_is_bound(session) -> None:
     assert result(session, binding) == [1, 3, 5, 7]
 
 
+@pytest.mark.parametrize("kind", [tuple, list])
 @pytest.mark.parametrize("element_type", [np.float32, "float32", 1])
-def test_input_is_memory_at_an_address(session, element_type) -> None:
+def test_input_is_memory_at_an_address(session, element_type, kind) -> None:
     x = np.arange(4, dtype=np.float32)
     binding = bound(session)
-    outputs = set()
+    outputs = []
     for number in range(3):
         x[0] = number
-        binding.bind_input("x", "cpu", 0, element_type, x.shape, x.ctypes.data)
+        binding.bind_input("x", "cpu", 0, element_type, kind(x.shape), x.ctypes.data)
         assert result(session, binding) == [number + 1, 2, 3, 4]
-        outputs.add(binding.get_outputs()[0].data_ptr())
+        outputs += binding.get_outputs()
     # An output stays in its memory while the shape of the input stays.
-    assert len(outputs) == 1
+    assert len({output.data_ptr() for output in outputs}) == 1
+
+
+@ours
+def test_output_stays_where_it_is_while_memory_of_the_cpu_is_bound(state, session) -> None:
+    x = np.arange(4, dtype=np.float32)
+    device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
+    binding = bound(session)
+    outputs = []
+    for _ in range(3):
+        binding.bind_input("x", device, 0, np.float32, [4], x.ctypes.data)
+        session.run_with_iobinding(binding)
+        outputs += binding.get_outputs()
+    assert len({output.data_ptr() for output in outputs}) == 1
 
 
 @pytest.mark.parametrize("element_type", [np.float32, 1])

@@ -4,7 +4,9 @@ import gc
 import itertools
 import threading
 import time
+from contextlib import suppress
 from functools import partial
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -102,6 +104,34 @@ def test_threads_that_share_a_binding_never_crash(session) -> None:
                 pass
 
     in_threads(*(partial(work, number) for number in range(4)))
+
+
+@ours
+def test_threads_bind_while_sessions_take_turns(ort, load) -> None:
+    """A session that runs the binding of another one makes it its own, also while a thread binds."""
+    sessions = [load(models.parse("(float[n] x) => (float[n] y) { y = Neg(x) }")) for _ in range(2)]
+    binding = sessions[0].io_binding()
+    arrays = [np.full(size, size, np.float32) for size in range(1, 50)]
+    values = [ort.OrtValue.ortvalue_from_numpy(array) for array in arrays]
+    binding.bind_cpu_input("x", arrays[0])
+    binding.bind_output("y")
+    ended = threading.Event()
+
+    def bind() -> None:
+        for turn in cycle(range(49)):
+            if ended.is_set():
+                return
+            with suppress(RuntimeError):
+                binding.bind_cpu_input("x", arrays[turn])
+                binding.bind_ortvalue_input("x", values[turn])
+
+    def run() -> None:
+        for turn in range(2000):
+            with suppress(RuntimeError):
+                sessions[turn % 2].run_with_iobinding(binding)
+        ended.set()
+
+    in_threads(bind, bind, run)
 
 
 @pytest.mark.parametrize("seed", range(6))

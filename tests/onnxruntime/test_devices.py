@@ -289,3 +289,40 @@ def test_binding_on_the_device_of_a_library(ort, state, offered) -> None:
     session.run_with_iobinding(binding)
     assert target.numpy().tolist() == [-3] * 4
     del session, binding, value, output, target
+
+
+@ours
+def test_memory_at_addresses_of_a_device(ort, state, offered) -> None:
+    """Its data are read on the device, whatever lay there before: the host's memory takes turns with it."""
+    options = ort.SessionOptions()
+    options.add_provider_for_devices([offered], {})
+    session = ort.InferenceSession(models.parse("(float[n] x) => (float[n] y) { y = Neg(x) }"), options)
+    place = offered._to_zrt().memory._resolved()
+    device = state.OrtDevice(int(place.device_type), int(place.device_mem_type), place.vendor_id, place.device_id)
+    x, y = (state.OrtValue.ortvalue_from_shape_and_type([4], np.float32, device) for _ in range(2))
+    host = np.empty(4, np.float32)
+    binding = session.io_binding()
+    for number in range(1, 4):
+        x.update_inplace(np.full(4, number, np.float32))
+        binding.bind_input("x", device, 0, np.float32, [4], x.data_ptr())
+        binding.bind_output("y", device, 0, np.float32, [4], y.data_ptr())
+        session.run_with_iobinding(binding)
+        assert y.numpy().tolist() == [-number] * 4
+        (output,) = binding.get_outputs()
+        assert (output.device_name(), output.data_ptr()) == (place.name.lower(), y.data_ptr())
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [-number] * 4
+        binding.bind_output("y", "cpu", 0, np.float32, [4], host.ctypes.data)
+        session.run_with_iobinding(binding)
+        assert host.tolist() == [-number] * 4
+        (output,) = binding.get_outputs()
+        assert (output.device_name(), output.data_ptr()) == ("cpu", host.ctypes.data)
+        assert output.numpy().tolist() == [-number] * 4
+    # The address of an output of this binding, which the next run must not write over.
+    binding.bind_output("y", device)
+    outputs = []
+    for _ in range(3):
+        session.run_with_iobinding(binding)
+        outputs += binding.get_outputs()
+        binding.bind_input("x", device, 0, np.float32, (4,), outputs[-1].data_ptr())
+    assert [output.numpy()[0] for output in outputs] == [-3, 3, -3]
+    del session, binding, x, y, output, outputs

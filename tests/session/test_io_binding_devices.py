@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.conftest import PluginDevices
 from tests.support.arrays import on_host
 from tests.support.bindings import bind
+from zrt.errors import BusyError, UnsupportedError
 
 Negate = Callable[..., zrt.Session]
+Build = Callable[..., Any]
 
 
 def on_device(session: zrt.Session, *numbers: float) -> zrt.Value:
@@ -79,3 +82,41 @@ def test_output_that_is_fed_back_is_released_with_the_binding(negate: Negate):
     binding.bind_input("x", binding.outputs()["y"])
     binding.run()
     assert on_host(binding.outputs()["y"]) == [1, 2]
+
+
+def test_array_of_the_host_is_copied_to_the_device_when_it_is_bound(negate: Negate):
+    session = negate()
+    x, y = np.array([1, 2], np.float32), np.zeros(2, np.float32)
+    binding = bind(session, {"x": x}, y=y)
+    x[:] = 9
+    binding.run()
+    assert y.tolist() == [-1, -2]
+    assert binding.outputs()["y"].address == y.ctypes.data
+    binding.bind_input("x", x)
+    binding.run()
+    assert y.tolist() == [-9, -9]
+
+
+def test_output_of_a_node_on_the_cpu_lies_where_it_is_bound(build: Build, plugin: PluginDevices):
+    """All inputs and outputs of the session are on the host, and the device computes in between."""
+    model = build("(float[n] x) => (float[n] y) { a = Abs(x) b = Neg(a) y = Abs(b) }")
+    session = zrt.Session(model, zrt.SessionOptions(log_severity_level="FATAL"), [plugin.own])
+    x, y = np.array([1, -2], np.float32), np.zeros(2, np.float32)
+    assert all(port.memory.is_host for port in (*session.placement().inputs, *session.placement().outputs))
+    for place in (None, y, None):
+        binding = bind(session, {"x": x}, y=place)
+        binding.run()
+        assert binding.outputs()["y"].memory.is_host
+        assert binding.numpy()["y"].tolist() == [1, 2]
+    binding = bind(session, {"x": x}, y=plugin.own.memory)
+    binding.run()
+    output = binding.outputs()["y"]
+    assert output.memory.name == plugin.own.memory.name
+    with pytest.raises(UnsupportedError, match="output 'y'"):
+        binding.numpy()
+    # Its memory is freed by an allocator of the session, which is there until then.
+    del session, binding
+    gc.collect()
+    with pytest.raises(BusyError, match="'tests' is in use"):
+        zrt.Environment().unregister_provider_library("tests")
+    assert on_host(output) == [1, 2]

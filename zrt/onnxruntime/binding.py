@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from zrt.onnxruntime.devices import OrtDevice
 from zrt.onnxruntime.sessions import Session
 from zrt.onnxruntime.values import OrtValue, OrtValueVector, element_type, on_host, over_address
 from zrt.onnxruntime.wrapper import NotPickled, itself
-from zrt.session.io_binding import ARRAYS, IoBinding
+from zrt.session.io_binding import ARRAYS, IoBinding, Place
 from zrt.session.session import Session as ZrtSession
 from zrt.types import ElementType, ValueKind
 from zrt.values.value import Value
@@ -28,6 +29,10 @@ ndarray = np.ndarray
 _TYPES: dict[Any, tuple[int, int]] = {
     form: kind for dtype, kind in ARRAYS.items() for form in (dtype, dtype.type, dtype.name)
 }
+
+# For each session, by the numbers of a device: the memory for outputs on it, and the place of addresses on it, or None
+# if the session does not use the device. Neither changes: the library of a provider in use cannot be unregistered.
+_places: WeakKeyDictionary[ZrtSession, dict[tuple[int, ...], tuple[MemoryInfo, Place | None]]] = WeakKeyDictionary()
 
 
 def _failed(is_output: bool, name: Any, reason: object) -> RuntimeError:
@@ -49,10 +54,10 @@ class IOBinding(NotPickled):
         self._session = session
         self._binding = IoBinding(session)
         self._bound = self._binding._opened()
-        # For one call of C in `bind_cpu_input`.
-        self._direct, self._arrays = self._bound.ports.direct_inputs, self._bound.inputs
-        self._address = self._bound.address
+        self._direct = self._bound.ports.direct_inputs
         self._settled = self._bound.ports.settled
+        self._host = self._bound.ports.host
+        self._places = _places.setdefault(session, {})
         # The arguments that bound each name, where that was no array.
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, tuple[Any, ...]] = {}
@@ -69,11 +74,13 @@ class IOBinding(NotPickled):
 
     def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray[Any, Any]) -> None:
         """Binds an input to the memory of an array, which the binding keeps alive; a strided array is copied."""
+        # Another thread may move the binding to another session.
+        bound = self._bound
         try:
             if (
                 type(arr_on_cpu) is not ndarray
                 or name not in self._direct
-                or bind_array(self._address, self._arrays, name, arr_on_cpu, False)
+                or bind_array(bound.address, bound.inputs, name, arr_on_cpu, False)
             ):
                 self._bind_converted(name, arr_on_cpu)
             else:
@@ -131,18 +138,22 @@ class IOBinding(NotPickled):
     def _bind_memory(
         self, is_output: bool, name: Any, device_type: Any, device_id: Any, kind: Any, shape: Any, address: Any
     ) -> bool:
-        """Binds memory of the host, with a type of numpy; returns False for unusual arguments, which need a check."""
+        """Binds memory with a type of numpy; returns False for unusual arguments, which need a check."""
         try:
-            if device_type != "cpu" or type(device_id) is not int or not address > 0:
+            if type(device_id) is not int or not address > 0:
                 return False
-            if not self._bound.bind_address(is_output, name, address, shape, _TYPES[kind]):
+            place = self._host if device_type == "cpu" else self._place(device_type, device_id)[1]
+            if place is None or not self._bound.bind_address(is_output, name, place, address, shape, _TYPES[kind]):
                 return False
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             return False
         except Error as error:
             raise _failed(is_output, name, error) from error
-        if not is_output and self._shapes.get(name) != shape:
-            self._shaped(name, tuple(shape))
+        if not is_output:
+            sizes = tuple(shape)
+            # Memory on a device may be an output of this binding: the next run must not write over it.
+            if place is not self._host or self._shapes.get(name) != sizes:
+                self._shaped(name, sizes)
         return True
 
     def _at_address(self, device_type: Any, device_id: int, kind: Any, shape: Any, address: int) -> OrtValue:
@@ -155,9 +166,10 @@ class IOBinding(NotPickled):
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an input to an `OrtValue`, which the binding keeps alive."""
-        array = ortvalue._as_array()
+        # As in `bind_cpu_input`.
+        array, bound = ortvalue._as_array(), self._bound
         try:
-            if array is None or name not in self._direct or bind_array(self._address, self._arrays, name, array, False):
+            if array is None or name not in self._direct or bind_array(bound.address, bound.inputs, name, array, False):
                 text = conversions.string(name, "name")
                 if text not in self._bound.ports.inputs:
                     raise _failed(False, name, "the model has no such input")
@@ -192,7 +204,7 @@ class IOBinding(NotPickled):
         memory = device_type, device_id, element_type, shape, buffer_ptr
         if buffer_ptr is None:
             if not (device_type == "cpu" and type(device_id) is int and self._leave_on_host(name)):
-                self._bind_output(conversions.string(name, "name"), self._place(device_type, device_id))
+                self._bind_output(conversions.string(name, "name"), self._place(device_type, device_id)[0])
         elif element_type is None or shape is None:
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is provided")
         elif not self._bind_memory(True, name, *memory):
@@ -215,16 +227,22 @@ class IOBinding(NotPickled):
             self._fresh.add(name)
         return left
 
-    def _place(self, device_type: Any, device_id: int) -> MemoryInfo:
-        """The memory of a device, or the host's if the session does not run on that device."""
-        memory = OrtDevice._from(device_type, device_id, _NO_VENDOR)._memory()
-        if memory is None or memory == CPU:
-            return CPU
+    def _place(self, device_type: Any, device_id: int) -> tuple[MemoryInfo, Place | None]:
+        """The memory of a device, or the host's if the session does not run there; and the place of addresses on it."""
+        device = OrtDevice._from(device_type, device_id, _NO_VENDOR)
+        if device._numbers not in self._places:
+            self._places[device._numbers] = self._place_on(device)
+        return self._places[device._numbers]
+
+    def _place_on(self, device: OrtDevice) -> tuple[MemoryInfo, Place | None]:
+        memory, ports = device._memory(), self._bound.ports
+        if memory is None:
+            return CPU, None
         try:
             require_memory(self._session._open(), memory, "output")
         except Error:
-            return CPU
-        return memory
+            return CPU, None
+        return memory, ports.place(memory)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an output to an `OrtValue`, into whose memory runs write."""

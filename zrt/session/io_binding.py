@@ -19,7 +19,7 @@ from zrt._native.library import api
 from zrt._native.session_handle import SessionHandle
 from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.run_options import RunOptions
-from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory
+from zrt.memory.allocators import CPU, MemoryInfo, handle_of, has_device, require_memory
 from zrt.memory.buffers import Buffer
 from zrt.session.bound_run import BoundOutputs, BoundRun, Form, lane_block, run_limited
 from zrt.session.feeds import check_kind, check_type, names_of
@@ -57,8 +57,19 @@ ARRAYS = {
 # The number of combinations of outputs for which a session keeps a reader.
 READERS_KEPT = 16
 
-# Stands in a table of `_Bound` for memory that the caller keeps alive.
-ADDRESS = (None,)
+
+class Place(NamedTuple):
+    """A memory in which addresses lie that the caller keeps alive."""
+
+    pointer: Any
+    handle: Handle
+    entry: tuple[MemoryInfo]
+    """Stands in a table of `_Bound` for what is bound there."""
+
+    @classmethod
+    def of(cls, memory: MemoryInfo) -> Place:
+        handle = handle_of(memory)
+        return cls(handle.pointer, handle, (memory,))
 
 
 def _is_given(entry: tuple[Any, ...]) -> bool:
@@ -80,7 +91,7 @@ class _OnMemory(NamedTuple):
 class _Ports:
     """The inputs and outputs of a session, as its bindings need them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, owner: Handle) -> None:
         # The inputs, and the initializers that a run may override.
         self.inputs = {info.name: info for info in (*session.inputs, *session.initializers)}
         self.outputs = {info.name: info for info in session.outputs}
@@ -97,23 +108,33 @@ class _Ports:
             for info in session.outputs
             if is_plain(info) and info.name not in self.inputs and solve(info, sizes) is not None
         )
-        valued = absent or self.sharing or len(session.providers) > 1
+        # Many sessions name a provider that takes no node of their model.
+        self.has_device = len(session.providers) > 1 and has_device(owner, len(session.inputs), len(session.outputs))
+        valued = absent or self.sharing
         plain = {name for name, info in self.inputs.items() if is_plain(info)}
-        # The ports to which memory is bound without a `Value`: nothing is on a device or needs one later.
+        # The ports to which memory is bound without a `Value`: nothing needs one later.
         self.direct_inputs = frozenset() if valued else frozenset(plain - self.outputs.keys())
         self.direct_outputs = frozenset() if valued else frozenset(self.outputs.keys() - self.inputs.keys())
         # The entries for outputs that ORT makes on the host: in each run, and once for all.
         self.on_host = tuple(_OnMemory(handle_of(CPU), lasting, CPU) for lasting in (False, True))
-        # Where all outputs are plain, by the names of those that ORT makes, or None for others.
+        # Where all outputs are plain and on the host, by the names of those that ORT makes, or None for others.
         self.readers: dict[tuple[str | None, ...], BoundOutputs] = {}
+        self.host = Place.of(CPU)
 
     @classmethod
-    def of(cls, session: Session) -> _Ports:
-        """Those of a session, which all its bindings share."""
+    def of(cls, session: Session, owner: Handle) -> _Ports:
+        """Those of a session, which all its bindings share; `owner` is its handle."""
         ports = _ports.get(session)
         if ports is None:
-            ports = _ports[session] = cls(session)
+            ports = _ports[session] = cls(session, owner)
         return ports
+
+    def place(self, memory: MemoryInfo) -> Place | None:
+        """The place of addresses on a memory; None for one on a device if the session has nothing there."""
+        if memory.is_host:
+            # Also for pinned memory: see `as_output`.
+            return self.host
+        return Place.of(memory) if self.has_device else None
 
 
 _ports: WeakKeyDictionary[Session, _Ports] = WeakKeyDictionary()
@@ -129,12 +150,12 @@ class _Bound:
         self.counted = False
         table = owner.table.pointer
         self.session = session
-        self.ports = _Ports.of(session)
+        self.ports = _Ports.of(session, owner)
         self.owner = owner
-        # By name, the objects that keep the bound memory alive. The last one is the handle of a value, an array, or
-        # None (`ADDRESS`); or it is an `_OnMemory`. The flag of `block` guards both. `binding` owns them:
-        # ORT frees a value on a device by the allocator of the value's own session, which must be there until ORT's
-        # binding lets the value go.
+        # By name, the objects that keep the bound memory alive. The last one is the handle of a value, an array, or the
+        # memory of an address (`Place.entry`); or it is an `_OnMemory`. The flag of `block` guards both. `binding` owns
+        # them: ORT frees a value on a device by the allocator of the value's own session, which must be there until
+        # ORT's binding lets the value go.
         self.inputs: dict[str, tuple[Any, ...]] = {}
         self.outputs: dict[str, tuple[Any, ...]] = {}
         parents = [owner, Handle.pin((self.inputs, self.outputs))]
@@ -226,16 +247,19 @@ class _Bound:
             self.fitting[name] = fitting
         return self.bind_array(is_output, name, array)
 
-    def bind_address(self, is_output: bool, name: str, address: int, shape: Any, kind: tuple[int, int]) -> bool:
-        """Binds memory of the host at an address, which the caller keeps alive; returns False where that is impossible.
+    def bind_address(
+        self, is_output: bool, name: str, place: Place, address: int, shape: Any, kind: tuple[int, int]
+    ) -> bool:
+        """Binds memory at an address of a place, which the caller keeps alive; returns False where that is impossible.
 
         ORT checks the type and the shape in each run.
         """
         ports = self.ports
         if name not in (ports.direct_outputs if is_output else ports.direct_inputs):
             return False
-        request = self.outputs if is_output else self.inputs, name, ADDRESS
-        code = bind_address(self.block.reference, id(request), is_output, address, shape, len(shape), *kind)
+        pointer, _, entry = place
+        request = self.outputs if is_output else self.inputs, name, entry
+        code = bind_address(self.block.reference, id(request), is_output, pointer, address, shape, len(shape), *kind)
         return not code or self._bound(is_output, name, code)
 
     def leave_on_host(self, name: str, lasting: bool) -> bool:
@@ -360,14 +384,14 @@ class _Bound:
 
     def _new_reader(self) -> BoundOutputs:
         ports = self.ports
-        # The values that ORT makes keep their memory alive by themselves.
-        alone = ports.direct_outputs.issuperset(self.outputs)
-        key = tuple(None if _is_given(entry) else name for name, entry in self.outputs.items())
+        # The memory in which an output lies, and None for one that is its own result.
+        places = {name: None if _is_given(entry) else entry[-1] for name, entry in self.outputs.items()}
+        # The values that ORT makes on the host keep their memory alive by themselves.
+        alone = ports.direct_outputs.issuperset(places) and {CPU, None}.issuperset(places.values())
+        key = tuple(name if place else None for name, place in places.items())
         reader = ports.readers.get(key) if alone else None
         if reader is not None:
             return reader
-        # The memory on which ORT allocates an output, and None for one that is its own result.
-        places = {name: None if _is_given(entry) else entry[-1] or CPU for name, entry in self.outputs.items()}
         outputs = [(ports.outputs[name], place) for name, place in places.items()]
         if alone:
             if len(ports.readers) >= READERS_KEPT:

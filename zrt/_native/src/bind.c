@@ -11,7 +11,7 @@
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "numpy's sizes are those of ONNX Runtime");
 
-/* A value to bind, or for NULL a device on which ONNX Runtime makes an output. */
+/* A value to bind, or for NULL a memory in which ONNX Runtime makes an output. */
 typedef struct target {
     int is_output;
     OrtValue *value;
@@ -21,16 +21,22 @@ typedef struct target {
 static OrtStatus *bind(const zrt_lane *lane, const char *name, const target *target) {
     if (target->value == NULL)
         return lane->api->BindOutputToDevice(lane->binding, name, target->memory);
-    return target->is_output ? lane->api->BindOutput(lane->binding, name, target->value)
-                             : lane->api->BindInput(lane->binding, name, target->value);
+    if (target->is_output)
+        return lane->api->BindOutput(lane->binding, name, target->value);
+    /* ONNX Runtime may copy the data to a device now. */
+    PyThreadState *state = lane->synchronize ? PyEval_SaveThread() : NULL;
+    OrtStatus *status = lane->api->BindInput(lane->binding, name, target->value);
+    if (state != NULL)
+        PyEval_RestoreThread(state);
+    return status;
 }
 
-/* Whether an output is read in the same way after it was bound anew: from one object of the same type. */
+/* Whether an output is read in the same way after it was bound anew: from an array, or in the same memory. */
 static int alike(PyObject *former, PyObject *keeper) {
     if (former == keeper)
         return 1;
-    return PyTuple_Size(former) == 1 && PyTuple_Size(keeper) == 1 &&
-           Py_TYPE(PyTuple_GetItem(former, 0)) == Py_TYPE(PyTuple_GetItem(keeper, 0));
+    return PyTuple_Size(former) == 1 && PyTuple_Size(keeper) == 1 && zrt_is_array(PyTuple_GetItem(former, 0)) &&
+           zrt_is_array(PyTuple_GetItem(keeper, 0));
 }
 
 /* Binds, and puts `keeper` into the table under the name. */
@@ -74,9 +80,9 @@ static size_t bytes_of(const int64_t *dims, size_t rank, size_t bits) {
     return (size + 7) / 8;
 }
 
-/* Stores a tensor over memory of the host. */
-static uintptr_t wrap(const zrt_lane *lane, uintptr_t address, const int64_t *dims, size_t rank,
-    ONNXTensorElementDataType type, size_t bits, OrtValue **value) {
+/* Stores a tensor over an address in `memory`. */
+static uintptr_t wrap(const zrt_lane *lane, const OrtMemoryInfo *memory, uintptr_t address, const int64_t *dims,
+    size_t rank, ONNXTensorElementDataType type, size_t bits, OrtValue **value) {
     size_t bytes = bytes_of(dims, rank, bits);
     if (bytes == SIZE_MAX)
         return (uintptr_t)lane->api->CreateStatus(ORT_INVALID_ARGUMENT, "no tensor has these sizes");
@@ -85,13 +91,14 @@ static uintptr_t wrap(const zrt_lane *lane, uintptr_t address, const int64_t *di
     if (bytes > 0 && (address == 0 || address & (width - 1) || address > UINTPTR_MAX - bytes))
         return ZRT_MISALIGNED;
     return (uintptr_t)lane->api->CreateTensorWithDataAsOrtValue(
-        lane->host, (void *)address, bytes, dims, rank, type, value);
+        memory, (void *)address, bytes, dims, rank, type, value);
 }
 
 static uintptr_t put_memory(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *keeper, int is_output,
-    uintptr_t address, const int64_t *dims, size_t rank, ONNXTensorElementDataType type, size_t bits) {
+    const OrtMemoryInfo *memory, uintptr_t address, const int64_t *dims, size_t rank, ONNXTensorElementDataType type,
+    size_t bits) {
     OrtValue *value = NULL;
-    uintptr_t code = wrap(lane, address, dims, rank, type, bits, &value);
+    uintptr_t code = wrap(lane, memory, address, dims, rank, type, bits, &value);
     if (code != ZRT_OK)
         return code;
     code = put(lane, table, name, keeper, &(target){is_output, value, NULL});
@@ -136,8 +143,8 @@ static uintptr_t put_array(zrt_lane *lane, PyObject *table, PyObject *name, PyOb
     PyObject *keeper = type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED ? NULL : PyTuple_Pack(1, array);
     uintptr_t code = ZRT_MISALIGNED;
     if (keeper != NULL)
-        code = put_memory(lane, table, name, keeper, is_output, (uintptr_t)view.buf, (const int64_t *)view.shape,
-            (size_t)view.ndim, type, 8 * (size_t)view.itemsize);
+        code = put_memory(lane, table, name, keeper, is_output, lane->host, (uintptr_t)view.buf,
+            (const int64_t *)view.shape, (size_t)view.ndim, type, 8 * (size_t)view.itemsize);
     Py_XDECREF(keeper);
     PyBuffer_Release(&view);
     return code;
@@ -152,12 +159,12 @@ PyObject *zrt_bind_array(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     return PyLong_FromUnsignedLongLong(code);
 }
 
-uintptr_t zrt_bind_address(zrt_handle *handle, uintptr_t request, int is_output, uintptr_t address, const int64_t *dims,
-    size_t rank, ONNXTensorElementDataType type, size_t bits) {
+uintptr_t zrt_bind_address(zrt_handle *handle, uintptr_t request, int is_output, const OrtMemoryInfo *memory,
+    uintptr_t address, const int64_t *dims, size_t rank, ONNXTensorElementDataType type, size_t bits) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *tuple = (PyObject *)request, *name = PyTuple_GetItem(tuple, 1), *keeper = PyTuple_GetItem(tuple, 2);
     uintptr_t code = put_memory(
-        handle->pointer, PyTuple_GetItem(tuple, 0), name, keeper, is_output, address, dims, rank, type, bits);
+        handle->pointer, PyTuple_GetItem(tuple, 0), name, keeper, is_output, memory, address, dims, rank, type, bits);
     PyErr_Clear();
     PyGILState_Release(state);
     return code;

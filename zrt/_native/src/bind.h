@@ -13,9 +13,9 @@
    another kind of object was there before: runs are incomplete then. All return a code (code.h). ZRT_MISALIGNED: the
    memory does not suit a tensor of numbers. */
 
-/* Memory of the host: a tensor of `rank` sizes and of elements of so many `bits`. */
-uintptr_t zrt_bind_address(zrt_handle *lane, uintptr_t request, int is_output, uintptr_t address, const int64_t *dims,
-    size_t rank, ONNXTensorElementDataType type, size_t bits);
+/* An address in `memory`: a tensor of `rank` sizes and of elements of so many `bits`. */
+uintptr_t zrt_bind_address(zrt_handle *lane, uintptr_t request, int is_output, const OrtMemoryInfo *memory,
+    uintptr_t address, const int64_t *dims, size_t rank, ONNXTensorElementDataType type, size_t bits);
 
 /* Has ONNX Runtime allocate an output on `memory`; that of the last run is released. */
 uintptr_t zrt_bind_memory(zrt_handle *lane, uintptr_t request, const OrtMemoryInfo *memory);
