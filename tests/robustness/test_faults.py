@@ -22,6 +22,8 @@ IGNORED = {
     # The texts are then read one by one.
     "GetStringTensorContent",
     "GetStringTensorDataLength",
+    # Python then makes the array, from a value.
+    "GetTensorSizeInBytes",
     # The trial of an operator with more inputs than it takes: it should fail.
     "CreateSessionFromArray",
     "HasSessionConfigEntry",

@@ -1,7 +1,9 @@
 """Sequences and maps as values: from lists and dicts, and back to them."""
 
 import gc
+import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
 import numpy as np
@@ -172,6 +174,27 @@ class TestSequencesOfTensors:
         with pytest.raises(error, match=message):
             zrt.Value.from_sequence(given, kind)
 
+    @pytest.mark.parametrize("other", [np.ones(2), np.ones(2, np.int32), {"a": 1.0}], ids=["float64", "int32", "map"])
+    def test_elements_of_other_types_are_refused(self, other):
+        with pytest.raises(DTypeError, match="element 1: expected a tensor of float32"):
+            zrt.Value.from_sequence([X, other])
+
+    def test_element_without_an_array(self):
+        model = "(float[2] x, int64[65] s) => (seq(float[]) y) { z = Reshape(x, s) y = SequenceConstruct(z) }"
+        session = zrt.Session(models.parse(model))
+        feeds = {"x": np.ones(2, np.float32), "s": np.array([1] * 64 + [2])}
+        with pytest.raises(UnsupportedError, match="numpy has no array of 65 dimensions"):
+            session.run(feeds)
+        (value,) = session.run_values({name: zrt.Value.from_array(feed) for name, feed in feeds.items()})
+        with pytest.raises(UnsupportedError, match="numpy has no array of 65 dimensions"):
+            value.to_list()
+
+    def test_threads_read_one_sequence(self):
+        value = zrt.Value.from_sequence([np.full(3, number, np.float32) for number in range(200)])
+        with ThreadPoolExecutor(8) as pool:
+            lists = [each.result() for each in [pool.submit(value.to_list) for _ in range(40)]]
+        assert all([array[0] for array in each] == list(range(200)) for each in lists)
+
     def test_tensors_in_a_sequence_of_maps_are_refused(self):
         with pytest.raises(DTypeError, match=r"expected a map\(int64, float32\), got a tensor of float32"):
             zrt.Value.from_sequence([X], "float32", "int64")
@@ -214,6 +237,15 @@ class TestMaps:
             ElementType.FLOAT,
         )
         assert value.to_list() == given
+
+    @pytest.mark.parametrize("element", [{"a": 1.5, "b": 2.5}, X], ids=["maps", "tensors"])
+    def test_reading_leaks_no_objects(self, element):
+        value = zrt.Value.from_sequence([element] * 100, "float32")
+        value.to_list()
+        before = sys.getallocatedblocks()
+        for _ in range(50):
+            value.to_list()
+        assert sys.getallocatedblocks() - before < 100
 
     def test_model_that_creates_maps(self):
         model = models.build(

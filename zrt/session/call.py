@@ -14,7 +14,7 @@ from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, ArgumentError, UnsupportedError
 from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.memory.allocators import cpu_memory
-from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, object_of, take_value
+from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, object_of
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain, is_text
@@ -166,10 +166,7 @@ class Call:
         """Replaces each value among the results by Python's object for it; `handles` own the fed values."""
         for index, output in enumerate(self.outputs):
             if type(results[index]) is OwnedMemory:
-                shared = output.passes_through
-                # A sequence may share the tensors of a sequence that was fed.
-                value = take_value(results[index], self.session, handles if shared or output.dtype is None else ())
-                results[index] = object_of(value, shared)
+                results[index] = object_of(results[index], output, self.session, handles)
 
 
 def end_of(timeout: float | None) -> int:

@@ -108,6 +108,14 @@ def allocated_outputs(outputs: Sequence[Wanted | None], parents: Sequence[Handle
     return block
 
 
+def _take(owned: object, parents: Sequence[Handle]) -> Handle:
+    """The handle of the value that an `OwnedMemory` owns; it keeps `parents` alive."""
+    handle = Handle.own(NULL, api().ReleaseValue, parents)
+    lib.zrt_owned_move(id(owned), handle.reference)
+    handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
+    return handle
+
+
 def take_value(
     owned: object,
     session: Handle | None,
@@ -123,17 +131,29 @@ def take_value(
     # Deferred: most runs return arrays only.
     from zrt.values.value import Value
 
-    handle = Handle.own(NULL, api().ReleaseValue, parents)
-    lib.zrt_owned_move(id(owned), handle.reference)
-    handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
-    value = Value(handle, writeable, memory)
+    value = Value(_take(owned, parents), writeable, memory)
     if session is not None:
         value._hold(session)
     return value
 
 
-def object_of(value: Value, shared: bool) -> Any:
-    """The Python object for a value; a copy if it is `shared` with a feed."""
+def object_of(owned: object, output: Wanted, session: Handle, handles: Sequence[Handle]) -> Any:
+    """The Python object for the value that an `OwnedMemory` owns; a copy if a feed shares it.
+
+    `handles` own the fed values.
+    """
+    from zrt.values import containers
+    from zrt.values.value import Value
+
+    info, shared = output.info, output.passes_through
+    # A sequence may share the tensors of a sequence that was fed.
+    handle = _take(owned, handles if shared or output.dtype is None else ())
+    if info.kind in (ValueKind.SEQUENCE, ValueKind.MAP):
+        content = containers.read(handle, info.kind, info.element_type, info.key_type)
+        if content is not None:
+            return content
+    value = Value(handle)
+    value._hold(session)
     if not value.memory.is_host:
         return value
     if value.kind is ValueKind.SEQUENCE:
@@ -145,5 +165,5 @@ def object_of(value: Value, shared: bool) -> Any:
     if not value.is_tensor:
         return value
     if value.element_type.packed:
-        return type(value).from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
+        return Value.from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
     return value.numpy().copy() if shared else value.numpy()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import require_type, shown, wrong_type
-from zrt._native import status
+from zrt._native import lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
@@ -191,12 +191,25 @@ def elements(value: Value) -> list[Value]:
 
 def to_list(value: Value) -> list[Any]:
     """See `Value.to_list`."""
-    value._of(ValueKind.SEQUENCE)
-    return [to_dict(element) if element.kind is ValueKind.MAP else element.numpy() for element in elements(value)]
+    items: list[Any] | None = read(value._of(ValueKind.SEQUENCE), value.kind, value.element_type, value.key_type)
+    # numpy has no array of some element: this raises the error.
+    return [element.numpy() for element in elements(value)] if items is None else items
 
 
 def to_dict(value: Value) -> dict[Any, Any]:
     """See `Value.to_dict`."""
-    value._of(ValueKind.MAP)
-    keys, values = (part.numpy().tolist() for part in elements(value))
-    return dict(zip(keys, values, strict=True))
+    entries: dict[Any, Any] = read(value._of(ValueKind.MAP), value.kind, value.element_type, value.key_type)
+    return entries
+
+
+def read(handle: Handle, kind: ValueKind, element_type: ElementType, key_type: ElementType) -> Any:
+    """The list of a sequence, or the dict of a map, which are copies; None where an element has no array."""
+    if kind is ValueKind.SEQUENCE:
+        _check(element_type, key_type, "this value")
+    dtype = 0 if key_type else id(element_type.dtype)
+    results: list[Any] = []
+    code = lib.zrt_container_read(api(), handle.pointer, int(element_type), dtype, id(results))
+    if code == status.VALUES:
+        return None
+    status.check(code)
+    return results[0]

@@ -179,7 +179,7 @@ static uintptr_t decode(const char *text, size_t total, const size_t *starts, si
     return ZRT_OK;
 }
 
-static uintptr_t read_into(const OrtApi *api, const OrtValue *tensor, size_t count, PyObject **objects) {
+uintptr_t zrt_text_objects(const OrtApi *api, const OrtValue *tensor, size_t count, void *objects) {
     size_t total;
     OrtStatus *status = api->GetStringTensorDataLength(tensor, &total);
     if (status != NULL)
@@ -201,7 +201,7 @@ uintptr_t zrt_text_read(const OrtApi *api, const OrtValue *tensor, uintptr_t arr
     if (PyObject_GetBuffer((PyObject *)array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE) == 0) {
         if (kind_of(&view) == 'O') {
             size_t count = count_of(&view);
-            code = count == 0 ? ZRT_OK : read_into(api, tensor, count, view.buf);
+            code = count == 0 ? ZRT_OK : zrt_text_objects(api, tensor, count, view.buf);
         }
         PyBuffer_Release(&view);
     }

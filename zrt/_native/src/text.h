@@ -1,4 +1,5 @@
-/* Tensors of strings: their elements from numpy arrays, and into numpy arrays. The functions take the GIL. */
+/* Tensors of strings: their elements from numpy arrays, and into numpy arrays. The functions take the GIL, but for the
+   last one, which needs it. */
 #pragma once
 
 /* Writes the elements of `array`, the address of a numpy array, into a tensor of as many strings. Returns ZRT_NO_TEXT
@@ -9,3 +10,7 @@ uintptr_t zrt_text_write(const OrtApi *api, OrtValue *tensor, uintptr_t array);
    that are no UTF-8 become surrogate escapes. Returns a code (code.h), ZRT_NO_TEXT for another array or without memory.
  */
 uintptr_t zrt_text_read(const OrtApi *api, const OrtValue *tensor, uintptr_t array);
+
+/* Puts the strings of a tensor into an array of as many objects of Python, which gives up those that it has. Returns
+   ZRT_NO_TEXT without memory. */
+uintptr_t zrt_text_objects(const OrtApi *api, const OrtValue *tensor, size_t count, void *objects);
