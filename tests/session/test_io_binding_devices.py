@@ -9,6 +9,7 @@ import pytest
 
 import zrt
 from tests.conftest import PluginDevices
+from tests.support import models
 from tests.support.arrays import on_host
 from tests.support.bindings import bind
 from zrt.errors import BusyError, UnsupportedError
@@ -120,3 +121,13 @@ def test_output_of_a_node_on_the_cpu_lies_where_it_is_bound(build: Build, plugin
     with pytest.raises(BusyError, match="'tests' is in use"):
         zrt.Environment().unregister_provider_library("tests")
     assert on_host(output) == [1, 2]
+
+
+def test_sequence_on_a_device_cannot_be_read(plugin: PluginDevices):
+    session = zrt.Session(models.to_sequence(), zrt.SessionOptions(log_severity_level="FATAL"), [plugin.own])
+    binding = bind(session, {"x": np.zeros(2, np.float32)}, y=plugin.own.memory)
+    binding.run()
+    value = binding.outputs()["y"]
+    for read in (value.to_list, value.elements):
+        with pytest.raises(UnsupportedError, match="lies on ZrtTest:0"):
+            read()

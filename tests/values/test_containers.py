@@ -1,7 +1,9 @@
 """Sequences and maps as values: from lists and dicts, and back to them."""
 
 import gc
+import subprocess
 import sys
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper
 
 import zrt
-from tests.support import models
+from tests.support import models, processes
 from tests.support.bindings import bind
 from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.types import ElementType, ValueKind, pack
@@ -189,6 +191,37 @@ class TestSequencesOfTensors:
         with pytest.raises(UnsupportedError, match="numpy has no array of 65 dimensions"):
             value.to_list()
 
+    def test_process_without_a_session(self):
+        code = (
+            "import numpy as np, zrt\n"
+            "print(zrt.Value.from_sequence([np.ones(1, np.float32)]).to_list()[0].tolist())\n"
+            "print(zrt.Value.from_sequence([['a']], 'string').to_list()[0].tolist())"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=processes.environment(), capture_output=True, text=True, check=False
+        )
+        assert (done.stdout, done.stderr, done.returncode) == ("[1.0]\n['a']\n", "", 0)
+
+    @pytest.mark.parametrize("element", [{"a": 1.5}, X], ids=["maps", "tensors"])
+    def test_list_is_whole_for_every_thread(self, element):
+        """The garbage collector shows it to other threads before it is returned."""
+        value, ended = zrt.Value.from_sequence([element] * 300, "float32"), threading.Event()
+
+        def look() -> int:
+            seen = 0
+            while not ended.is_set():
+                for each in gc.get_objects():
+                    if type(each) is list and len(each) == 300:
+                        seen += each[-1] is not None
+            return seen
+
+        with ThreadPoolExecutor(1) as pool:
+            looking = pool.submit(look)
+            for _ in range(100):
+                assert len(value.to_list()) == 300
+            ended.set()
+            looking.result()
+
     def test_threads_read_one_sequence(self):
         value = zrt.Value.from_sequence([np.full(3, number, np.float32) for number in range(200)])
         with ThreadPoolExecutor(8) as pool:
@@ -245,7 +278,7 @@ class TestMaps:
         before = sys.getallocatedblocks()
         for _ in range(50):
             value.to_list()
-        assert sys.getallocatedblocks() - before < 100
+        assert sys.getallocatedblocks() - before < 25
 
     def test_model_that_creates_maps(self):
         model = models.build(

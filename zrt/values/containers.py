@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import require_type, shown, wrong_type
-from zrt._native import lib, status
+from zrt._native import builtin, ffi, lib, status  # noqa: F401 (builtin gives C numpy's type of arrays)
+from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.memory import arrays
-from zrt.memory.allocators import default_allocator
+from zrt.memory.allocators import cpu_memory, default_allocator
 from zrt.memory.buffers import Buffer
 from zrt.types import ElementType, ValueKind, require_tensors
 from zrt.values import empty_sequence
@@ -115,6 +116,10 @@ def sequence(content: Sequence[Any], element_type: Any, key_type: Any, subject: 
             raise ArgumentError(f"{subject}: an empty list needs an element_type")
         _check(wanted, keys or ElementType.UNDEFINED, subject)
         return Value(empty_sequence.sequence(wanted, keys, subject))
+    if not keys and all(type(item) is np.ndarray and item.dtype is items[0].dtype for item in items):
+        over = _over(tuple(items), wanted, subject)
+        if over is not None:
+            return over
     values = [_element(item, wanted, keys, f"{subject}, element {index}") for index, item in enumerate(items)]
     first = values[0]
     if first.kind not in (ValueKind.TENSOR, ValueKind.MAP):
@@ -137,6 +142,20 @@ def sequence(content: Sequence[Any], element_type: Any, key_type: Any, subject: 
     handles = [value._open() for value in values]
     # ORT copies maps, and shares the memory of tensors.
     return _make(ValueKind.SEQUENCE, handles, handles if first.is_tensor else [], subject)
+
+
+def _over(items: tuple[np.ndarray[Any, Any], ...], wanted: ElementType | None, subject: str) -> Value | None:
+    """A sequence over the memory of arrays of one type; None where some have to be copied or refused."""
+    if wanted is not None and items[0].dtype != wanted.dtype:
+        return None
+    handle = Handle.own(NULL, api().ReleaseValue, [Handle.pin(items)])
+    code = lib.zrt_sequence_over(api(), cpu_memory().pointer, id(items), handle.reference)
+    if code == status.MISALIGNED:
+        return None
+    if code:
+        raise status.about(subject, status.to_error(code))
+    handle.pointer = ffi.cast("OrtValue *", handle.reference.pointer)
+    return Value(handle)
 
 
 def _describe(kind: ValueKind, element_type: ElementType, key_type: ElementType) -> str:
@@ -191,14 +210,18 @@ def elements(value: Value) -> list[Value]:
 
 def to_list(value: Value) -> list[Any]:
     """See `Value.to_list`."""
-    items: list[Any] | None = read(value._of(ValueKind.SEQUENCE), value.kind, value.element_type, value.key_type)
+    handle = value._of(ValueKind.SEQUENCE)
+    value._on_host()
+    items: list[Any] | None = read(handle, value.kind, value.element_type, value.key_type)
     # numpy has no array of some element: this raises the error.
     return [element.numpy() for element in elements(value)] if items is None else items
 
 
 def to_dict(value: Value) -> dict[Any, Any]:
     """See `Value.to_dict`."""
-    entries: dict[Any, Any] = read(value._of(ValueKind.MAP), value.kind, value.element_type, value.key_type)
+    handle = value._of(ValueKind.MAP)
+    value._on_host()
+    entries: dict[Any, Any] = read(handle, value.kind, value.element_type, value.key_type)
     return entries
 
 

@@ -81,30 +81,16 @@ static size_t bytes_of(const int64_t *dims, size_t rank, size_t bits) {
 }
 
 /* Stores a tensor over an address in `memory`. */
-static uintptr_t wrap(const zrt_lane *lane, const OrtMemoryInfo *memory, uintptr_t address, const int64_t *dims,
+static uintptr_t wrap(const OrtApi *api, const OrtMemoryInfo *memory, uintptr_t address, const int64_t *dims,
     size_t rank, ONNXTensorElementDataType type, size_t bits, OrtValue **value) {
     size_t bytes = bytes_of(dims, rank, bits);
     if (bytes == SIZE_MAX)
-        return (uintptr_t)lane->api->CreateStatus(ORT_INVALID_ARGUMENT, "no tensor has these sizes");
+        return (uintptr_t)api->CreateStatus(ORT_INVALID_ARGUMENT, "no tensor has these sizes");
     /* An empty tensor may have any address. No type needs more than 8 bytes: complex numbers are pairs. */
     uintptr_t width = bits < 8 ? 1 : bits > 64 ? 8 : bits / 8;
     if (bytes > 0 && (address == 0 || address & (width - 1) || address > UINTPTR_MAX - bytes))
         return ZRT_MISALIGNED;
-    return (uintptr_t)lane->api->CreateTensorWithDataAsOrtValue(
-        memory, (void *)address, bytes, dims, rank, type, value);
-}
-
-static uintptr_t put_memory(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *keeper, int is_output,
-    const OrtMemoryInfo *memory, uintptr_t address, const int64_t *dims, size_t rank, ONNXTensorElementDataType type,
-    size_t bits) {
-    OrtValue *value = NULL;
-    uintptr_t code = wrap(lane, memory, address, dims, rank, type, bits, &value);
-    if (code != ZRT_OK)
-        return code;
-    code = put(lane, table, name, keeper, &(target){is_output, value, NULL});
-    /* The binding has a reference of its own. */
-    lane->api->ReleaseValue(value);
-    return code;
+    return (uintptr_t)api->CreateTensorWithDataAsOrtValue(memory, (void *)address, bytes, dims, rank, type, value);
 }
 
 /* The type of the elements that a buffer describes by one letter; none for others. */
@@ -134,19 +120,39 @@ static ONNXTensorElementDataType type_of(const Py_buffer *view) {
     return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 }
 
-static uintptr_t put_array(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *array, int is_output) {
+uintptr_t zrt_tensor_over(const OrtApi *api, const OrtMemoryInfo *host, void *array, int writable, OrtValue **value) {
     Py_buffer view;
-    int writable = is_output ? PyBUF_WRITABLE : 0;
-    if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | writable) != 0)
+    if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) != 0)
         return ZRT_MISALIGNED;
     ONNXTensorElementDataType type = type_of(&view);
-    PyObject *keeper = type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED ? NULL : PyTuple_Pack(1, array);
     uintptr_t code = ZRT_MISALIGNED;
-    if (keeper != NULL)
-        code = put_memory(lane, table, name, keeper, is_output, lane->host, (uintptr_t)view.buf,
-            (const int64_t *)view.shape, (size_t)view.ndim, type, 8 * (size_t)view.itemsize);
-    Py_XDECREF(keeper);
+    if (type != ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED)
+        code = wrap(api, host, (uintptr_t)view.buf, (const int64_t *)view.shape, (size_t)view.ndim, type,
+            8 * (size_t)view.itemsize, value);
     PyBuffer_Release(&view);
+    return code;
+}
+
+/* Binds a value, to which the binding has a reference of its own, and releases it. */
+static uintptr_t put_value(
+    zrt_lane *lane, PyObject *table, PyObject *name, PyObject *keeper, int is_output, OrtValue *value) {
+    uintptr_t code = put(lane, table, name, keeper, &(target){is_output, value, NULL});
+    lane->api->ReleaseValue(value);
+    return code;
+}
+
+static uintptr_t put_array(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *array, int is_output) {
+    OrtValue *value = NULL;
+    uintptr_t code = zrt_tensor_over(lane->api, lane->host, array, is_output, &value);
+    if (code != ZRT_OK)
+        return code;
+    PyObject *keeper = PyTuple_Pack(1, array);
+    code = ZRT_MISALIGNED;
+    if (keeper != NULL)
+        code = put_value(lane, table, name, keeper, is_output, value);
+    else
+        lane->api->ReleaseValue(value);
+    Py_XDECREF(keeper);
     return code;
 }
 
@@ -163,8 +169,11 @@ uintptr_t zrt_bind_address(zrt_handle *handle, uintptr_t request, int is_output,
     uintptr_t address, const int64_t *dims, size_t rank, ONNXTensorElementDataType type, size_t bits) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *tuple = (PyObject *)request, *name = PyTuple_GetItem(tuple, 1), *keeper = PyTuple_GetItem(tuple, 2);
-    uintptr_t code = put_memory(
-        handle->pointer, PyTuple_GetItem(tuple, 0), name, keeper, is_output, memory, address, dims, rank, type, bits);
+    zrt_lane *lane = handle->pointer;
+    OrtValue *value = NULL;
+    uintptr_t code = wrap(lane->api, memory, address, dims, rank, type, bits, &value);
+    if (code == ZRT_OK)
+        code = put_value(lane, PyTuple_GetItem(tuple, 0), name, keeper, is_output, value);
     PyErr_Clear();
     PyGILState_Release(state);
     return code;

@@ -28,3 +28,7 @@ uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *alloc
    has another version, something was bound since: it returns ZRT_INCOMPLETE, and reads nothing. */
 uintptr_t zrt_lane_read(
     zrt_handle *lane, size_t version, const zrt_allocated *allocated, size_t only, uintptr_t results);
+
+/* Stores a tensor over the memory of `array`, an array of numpy, which the caller keeps alive. ZRT_MISALIGNED: no
+   tensor of numbers lies so. Needs the GIL, and leaves an exception where Python raises one. */
+uintptr_t zrt_tensor_over(const OrtApi *api, const OrtMemoryInfo *host, void *array, int writable, OrtValue **value);

@@ -8,6 +8,8 @@
 #include "describe.h"
 #include "text.h"
 #include "allocated.h"
+#include "lane.h"
+#include "bind.h"
 #include "containers.h"
 
 static uintptr_t element_of(const OrtApi *api, const OrtValue *container, size_t index, OrtValue **element) {
@@ -76,7 +78,9 @@ typedef struct column {
 static uintptr_t fill(const OrtApi *api, const OrtValue *tensor, column *column) {
     zrt_description seen;
     RETURN_CODE_IF_FAILED(zrt_describe(api, tensor, &seen));
-    size_t count = seen.rank == 1 ? (size_t)seen.dims[0] : 0;
+    if (seen.rank != 1)
+        return (uintptr_t)api->CreateStatus(ORT_FAIL, "a map whose keys and values are no vectors");
+    size_t count = (size_t)seen.dims[0];
     column->objects = PyMem_Calloc(count + 1, sizeof *column->objects);
     if (column->objects == NULL)
         return ZRT_NO_MEMORY;
@@ -113,9 +117,11 @@ static uintptr_t read_map(const OrtApi *api, const OrtValue *map, PyObject **dic
     uintptr_t code = read_column(api, map, 0, &keys);
     if (code == ZRT_OK)
         code = read_column(api, map, 1, &values);
+    if (code == ZRT_OK && keys.count != values.count)
+        code = (uintptr_t)api->CreateStatus(ORT_FAIL, "a map with more keys than values, or fewer");
     if (code == ZRT_OK && (*dict = PyDict_New()) == NULL)
         code = ZRT_NO_MEMORY;
-    for (size_t i = 0; code == ZRT_OK && i < keys.count && i < values.count; i++)
+    for (size_t i = 0; code == ZRT_OK && i < keys.count; i++)
         if (PyDict_SetItem(*dict, keys.objects[i], values.objects[i]) != 0)
             code = ZRT_NO_MEMORY;
     free_column(&keys);
@@ -145,9 +151,13 @@ static uintptr_t read_sequence(
     const OrtApi *api, const OrtValue *sequence, const zrt_output *element, PyObject **list) {
     size_t count;
     RETURN_CODE_IF_FAILED(api->GetValueCount(sequence, &count));
-    *list = PyList_New((Py_ssize_t)count);
+    *list = PyList_New(0);
     if (*list == NULL)
         return ZRT_NO_MEMORY;
+    /* Other threads may look at the list while the GIL is free: no element may be NULL. */
+    for (size_t i = 0; i < count; i++)
+        if (PyList_Append(*list, Py_None) != 0)
+            return ZRT_NO_MEMORY;
     return element->dtype == NULL ? put_dicts(api, sequence, count, *list)
                                   : put_arrays(api, sequence, element, count, *list);
 }
@@ -164,6 +174,35 @@ uintptr_t zrt_container_read(
     if (code == ZRT_OK && PyList_Append((PyObject *)results, object) != 0)
         code = ZRT_NO_MEMORY;
     Py_XDECREF(object);
+    PyErr_Clear();
+    PyGILState_Release(state);
+    return code;
+}
+
+/* Stores tensors over the memory of arrays. */
+static uintptr_t wrap(
+    const OrtApi *api, const OrtMemoryInfo *host, PyObject *arrays, OrtValue **tensors, size_t count) {
+    uintptr_t code = ZRT_OK;
+    for (size_t i = 0; i < count && code == ZRT_OK; i++) {
+        PyObject *array = PyTuple_GetItem(arrays, (Py_ssize_t)i);
+        code = zrt_is_array(array) ? zrt_tensor_over(api, host, array, 0, &tensors[i]) : ZRT_MISALIGNED;
+    }
+    return code;
+}
+
+uintptr_t zrt_sequence_over(const OrtApi *api, const OrtMemoryInfo *host, uintptr_t arrays, zrt_handle *sequence) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    size_t count = (size_t)PyTuple_Size((PyObject *)arrays);
+    OrtValue **tensors = calloc(count + 1, sizeof *tensors);
+    uintptr_t code = ZRT_NO_MEMORY;
+    if (tensors != NULL) {
+        code = wrap(api, host, (PyObject *)arrays, tensors, count);
+        if (code == ZRT_OK)
+            code = (uintptr_t)api->CreateValue(
+                (const OrtValue *const *)tensors, count, ONNX_TYPE_SEQUENCE, (OrtValue **)&sequence->pointer);
+        release(api, tensors, count);
+    }
+    free(tensors);
     PyErr_Clear();
     PyGILState_Release(state);
     return code;

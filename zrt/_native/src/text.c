@@ -201,7 +201,7 @@ uintptr_t zrt_text_read(const OrtApi *api, const OrtValue *tensor, uintptr_t arr
     if (PyObject_GetBuffer((PyObject *)array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE) == 0) {
         if (kind_of(&view) == 'O') {
             size_t count = count_of(&view);
-            code = count == 0 ? ZRT_OK : zrt_text_objects(api, tensor, count, view.buf);
+            code = zrt_text_objects(api, tensor, count, view.buf);
         }
         PyBuffer_Release(&view);
     }

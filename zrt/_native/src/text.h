@@ -11,6 +11,6 @@ uintptr_t zrt_text_write(const OrtApi *api, OrtValue *tensor, uintptr_t array);
  */
 uintptr_t zrt_text_read(const OrtApi *api, const OrtValue *tensor, uintptr_t array);
 
-/* Puts the strings of a tensor into an array of as many objects of Python, which gives up those that it has. Returns
-   ZRT_NO_TEXT without memory. */
+/* Puts the strings of a tensor into a C array of `count` references to Python objects, and drops the references that
+   were there; they may be NULL. Returns a code (code.h), ZRT_NO_TEXT without memory. */
 uintptr_t zrt_text_objects(const OrtApi *api, const OrtValue *tensor, size_t count, void *objects);
