@@ -16,13 +16,14 @@ import numpy as np
 # Its names are imported at their first use: many programs need no values, devices and bindings.
 import zrt.onnxruntime as ort
 from zrt._native import ort_messages
+from zrt._native.cdata import address_of
 from zrt.errors import ArgumentError, CallbackError, DTypeError, ModelError, OrtError, ProviderError, UnsupportedError
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import conversions, errors, feeds, notices, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import ProviderOptions, Providers
 from zrt.onnxruntime.wrapper import accessors, itself
-from zrt.session.call import run_feeds
+from zrt.session.call import limits, run_feeds
 from zrt.session.session import Session as ZrtSession
 from zrt.types import ExecutionMode
 from zrt.values.sparse import SparseTensor
@@ -199,16 +200,21 @@ class Session:
         if names is not None and type(names) is not list:
             names = output_names = conversions.listed(names)
         try:
-            if run_options is None and type(input_feed) is dict:
-                # The first lines of `zrt.Session.run`, without a call of Python.
-                answer = run_feeds(self._session._calls, input_feed, names)
+            options = None if run_options is None else run_options._to_zrt()
+            if type(input_feed) is dict:
+                # The first lines of `zrt.Session.run`, without a call of Python where there are no options.
+                if options is None:
+                    answer = run_feeds(self._session._calls, input_feed, names)
+                else:
+                    limit = limits(options, 0, self._session._open())
+                    answer = run_feeds(self._session._calls, input_feed, names, address_of(limit.options), 0)
                 if type(answer) is list:
                     return list(map(self._official, answer))
                 if answer is not None:
                     code, results, call = answer
                     if call.settle(code, results):
                         return list(map(self._official, results))
-            return self._run_converted(input_feed, names, None if run_options is None else run_options._to_zrt())
+            return self._run_converted(input_feed, names, options)
         except Exception as error:
             return self._run_checked(output_names, input_feed, run_options, error)
 
