@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import zrt
 from benches.support import (
     DROP_IN,
+    ONE_THREAD,
     Compare,
     Entry,
     Feeds,
     Group,
     Workload,
+    assert_same,
     call_entry,
     iobinding_entry,
     lane_entry,
     ort_session,
 )
+from zrt.bench.harness import python_contender
 
 MODELS = ("add", "digits", "cnn", "squeezenet")
 PACKAGES = {"official": "onnxruntime", "drop_in": DROP_IN}
@@ -98,6 +104,34 @@ def turns(model_file: Callable[[str], Path]) -> Group:
 @pytest.mark.parametrize("way", [*PACKAGES, "session_run"])
 def test_turns(compare: Compare, turns: Group, way: str) -> None:
     compare(turns, way)
+
+
+@pytest.fixture(scope="module")
+def lengths(tmp_path_factory: pytest.TempPathFactory) -> Group:
+    """A negation of 600 lengths in turn, as of texts."""
+    path = tmp_path_factory.mktemp("lengths") / "model.onnx"
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "graph", [x], [y])
+    onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+    def entry(key: str, run: Callable[..., Any], *first: None) -> Entry:
+        turn = cycle([{"x": np.ones(length, np.float32)} for length in range(1, 601)])
+
+        def check() -> None:
+            for _ in range(601):
+                feeds = next(turn)
+                assert_same(run(*first, feeds), [-feeds["x"]])
+
+        return Entry(python_contender(key, key, lambda: run(*first, next(turn))), check)
+
+    theirs = [entry(key, ort_session(path, package).run, None) for key, package in PACKAGES.items()]
+    own = entry("session_run", zrt.Session(path, zrt.SessionOptions(**ONE_THREAD)).run)
+    return Group("onnxruntime: a negation, 600 lengths in turn", [*theirs, own])
+
+
+@pytest.mark.parametrize("way", [*PACKAGES, "session_run"])
+def test_lengths_in_turn(compare: Compare, lengths: Group, way: str) -> None:
+    compare(lengths, way)
 
 
 @pytest.fixture(scope="module")

@@ -139,19 +139,6 @@ def test_input_is_memory_at_an_address(session, element_type, kind) -> None:
     assert len({output.data_ptr() for output in outputs}) == 1
 
 
-@ours
-def test_output_stays_where_it_is_while_memory_of_the_cpu_is_bound(state, session) -> None:
-    x = np.arange(4, dtype=np.float32)
-    device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
-    binding = bound(session)
-    outputs = []
-    for _ in range(3):
-        binding.bind_input("x", device, 0, np.float32, [4], x.ctypes.data)
-        session.run_with_iobinding(binding)
-        outputs += binding.get_outputs()
-    assert len({output.data_ptr() for output in outputs}) == 1
-
-
 @pytest.mark.parametrize("element_type", [np.float32, 1])
 def test_output_is_memory_at_an_address(session, element_type) -> None:
     z = np.zeros(4, np.float32)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.onnxruntime.bindings import bound
 from tests.onnxruntime.packages import ours
 from tests.support import models, plugin
 from zrt._native.library import library
@@ -326,3 +327,16 @@ def test_memory_at_addresses_of_a_device(ort, state, offered) -> None:
         binding.bind_input("x", device, 0, np.float32, (4,), outputs[-1].data_ptr())
     assert [output.numpy()[0] for output in outputs] == [-3, 3, -3]
     del session, binding, x, y, output, outputs
+
+
+@ours
+def test_output_stays_where_it_is_while_memory_of_the_cpu_is_bound(state, session) -> None:
+    x = np.arange(4, dtype=np.float32)
+    device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
+    binding = bound(session)
+    outputs = []
+    for _ in range(3):
+        binding.bind_input("x", device, 0, np.float32, [4], x.ctypes.data)
+        session.run_with_iobinding(binding)
+        outputs += binding.get_outputs()
+    assert len({output.data_ptr() for output in outputs}) == 1

@@ -17,8 +17,7 @@ import zrt
 from tests.support import models
 from tests.support.arrays import f32
 from zrt.errors import ArgumentError, DTypeError, InvalidArgumentError, ShapeError, UnknownNameError
-from zrt.session.call import Call
-from zrt.session.session import CALLS_KEPT
+from zrt.session.call import CALLS_KEPT, Call
 
 
 class Incomparable:

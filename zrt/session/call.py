@@ -1,4 +1,4 @@
-"""`Call`: the constant part of all runs with the same names, types and shapes, laid out for one C call."""
+"""`Call`: the constant part of all runs with the same names and types, laid out for one C call; deadlines of runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ from zrt.memory.allocators import cpu_memory
 from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, object_of
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, is_plain, is_text
+from zrt.values.type_info import ValueInfo, format_shape, is_plain, is_text
 from zrt.values.value import MOST_DIMENSIONS
+
+# The number of calls of settled shapes that a session keeps, and of general ones.
+CALLS_KEPT = 64
+# After so many combinations for the same outputs there is one call for all others, which finds the shapes in each run.
+CALLS_SETTLED = 8
 
 # An array, a list, a dict ...: it is Any so that users need no casts for type checkers.
 Result: TypeAlias = "Any"
@@ -34,14 +39,25 @@ if lib.zrt_watch_open(threading.main_thread().ident, ort_messages.RUN_TERMINATED
 
 
 class Call:
-    """A run, prepared for all feeds of one set of names, types and shapes.
+    """A run, prepared for all feeds of one set of names, types and shapes; or of names and types, if it is `general`.
 
     `key` identifies it among the calls of its session. `positions` are the session's inputs in the order of a list,
     and `wanted` the outputs where the caller named them. `distrusted` is the session's set of outputs whose declared
-    shapes proved wrong; a run that proves it adds to the set.
+    shapes proved wrong; a run that proves it adds to the set. A general call has the shapes of `general_shapes`.
     """
 
-    __slots__ = ("_allocated", "_distrusted", "address", "handle", "has_text", "key", "outputs", "session", "wanted")
+    __slots__ = (
+        "_allocated",
+        "_distrusted",
+        "address",
+        "general",
+        "handle",
+        "has_text",
+        "key",
+        "outputs",
+        "session",
+        "wanted",
+    )
 
     # Whether `run_feeds` and `find_call` may choose it: a `ValueCall` is found by its key alone.
     _by_feeds = True
@@ -55,11 +71,12 @@ class Call:
         self,
         key: Any,
         session: SessionHandle,
-        inputs: Sequence[tuple[ValueInfo, Shape]],
+        inputs: Sequence[tuple[ValueInfo, Shape | None]],
         outputs: Sequence[Wanted],
         positions: tuple[str, ...] = (),
         wanted: tuple[str, ...] | None = None,
         distrusted: set[str] | None = None,
+        general: bool = False,
     ) -> None:
         keepalive: list[Any] = [wanted]
         names = [info.name for info, _ in inputs]
@@ -74,10 +91,14 @@ class Call:
         call.input_count, call.output_count = len(inputs), len(outputs)
         call.input_names = _keep(keepalive, strings(names))
         call.output_names = _keep(keepalive, strings([output.info.name for output in outputs]))
+        call.general = general
         shapes = [shape if takes else None for (_, shape), takes in zip(inputs, takes_array, strict=True)]
-        call.inputs = _tensors([info.element_type for info, _ in inputs], shapes, keepalive)
-        call.outputs = _tensors([output.info.element_type for output in outputs], [o.shape for o in outputs], keepalive)
-        call.fresh = _objects([None if o.shape is None else (o.shape, o.dtype) for o in outputs], keepalive)
+        types = [info.element_type if takes else None for (info, _), takes in zip(inputs, takes_array, strict=True)]
+        call.inputs = _tensors(types, shapes, keepalive)
+        types = [None if output.shape is None else output.info.element_type for output in outputs]
+        call.outputs = _tensors(types, [output.shape for output in outputs], keepalive)
+        fresh = [None if o.shape is None else o.dtype if general else (o.shape, o.dtype) for o in outputs]
+        call.fresh = _objects(fresh, keepalive)
         if self._by_feeds and all(takes_array):
             call.names = _objects(names, keepalive)
             call.dtypes = _objects(
@@ -88,8 +109,14 @@ class Call:
             call.wanted = pointer_to(id(wanted))
         if session.arena is not None:
             call.arena = session.arena.pointer
-            call.input_bytes = sum(row.bytes for row in call.inputs[0 : len(inputs)])
+            if not general:
+                call.input_bytes = sum(
+                    nbytes(info.element_type, shape)
+                    for (info, _), shape in zip(inputs, shapes, strict=True)
+                    if shape is not None and not is_text(info)
+                )
         self.key: Any = key
+        self.general: bool = general
         self.handle: Handle = block
         self.address = block.address
         self.has_text = any(is_text(info) for info, _ in inputs)
@@ -149,7 +176,8 @@ class Call:
                     f"output {output.info.name!r}: numpy has no array of {len(output.shape)} dimensions; run_values "
                     "gives a Value"
                 )
-            size = "the values" if output.shape is None else f"an array of the shape {output.shape}"
+            shape = format_shape(output.info.shape) if self.general else output.shape
+            size = "the values" if output.shape is None else f"an array of the shape {shape}"
             raise AllocationError(f"output {output.info.name!r}: no memory for {size}")
         error = status.to_error(code)
         if all(result is None for result in results) or not ort_messages.declares_wrongly(error):
@@ -167,6 +195,18 @@ class Call:
         for index, output in enumerate(self.outputs):
             if type(results[index]) is OwnedMemory:
                 results[index] = object_of(results[index], output, self.session, handles)
+
+
+def known(calls: tuple[Any, ...], key: Any) -> Call | None:
+    """The call with a key in the table of a session's calls, which call.h describes."""
+    return next((call for call in calls[1::2] if call.key == key), None)
+
+
+def kept(new: Call, calls: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The table of a session's calls with a new one: the newest first, and general ones at the end."""
+    settled, general = ([call for call in calls[1::2] if call.general is kind] for kind in (False, True))
+    (general if new.general else settled).insert(0, new)
+    return tuple(part for call in (*settled[:CALLS_KEPT], *general[:CALLS_KEPT]) for part in (call.address, call))
 
 
 def end_of(timeout: float | None) -> int:
@@ -208,15 +248,17 @@ def _objects(things: Sequence[object], keepalive: list[Any]) -> Any:
     return _keep(keepalive, new_array("void *", [NULL if thing is None else pointer_to(id(thing)) for thing in things]))
 
 
-def _tensors(types: Sequence[ElementType], shapes: Sequence[Shape | None], keepalive: list[Any]) -> Any:
+def _tensors(types: Sequence[ElementType | None], shapes: Sequence[Shape | None], keepalive: list[Any]) -> Any:
     table = _keep(keepalive, new_array("zrt_tensor", len(types)))
     for row, element_type, shape in zip(table, types, shapes, strict=True):
-        if shape is None:
+        if element_type is None:
             continue
         row.type = creation_code(element_type)
-        row.bytes = 0 if element_type is ElementType.STRING else nbytes(element_type, shape)
-        # An empty array may have any address, as in numpy.
-        row.alignment = element_type.dtype.alignment if row.bytes else 1
-        row.rank = len(shape)
-        row.dims = _keep(keepalive, new_array("int64_t", shape))
+        row.alignment = 1 if element_type is ElementType.STRING else element_type.dtype.alignment
+        if shape is not None:
+            row.rank = len(shape)
+            row.dims = _keep(keepalive, new_array("int64_t", shape))
+            if not all(shape):
+                # An empty array may have any address, as in numpy.
+                row.alignment = 1
     return table

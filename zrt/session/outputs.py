@@ -18,10 +18,12 @@ from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.types import ValueKind, nbytes
 from zrt.values import symbolic_shapes
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, is_plain, is_text
+from zrt.values.type_info import Dim, ValueInfo, is_plain, is_text
 
 if TYPE_CHECKING:
     from zrt.values.value import Value
+
+ANY_SIZE: int = lib.ZRT_ANY_SIZE
 
 OwnedMemory: type = builtin.OwnedMemory
 """The type of a result that owns a value of which Python makes another object than an array."""
@@ -70,7 +72,7 @@ def _order(known: Sequence[str]) -> str:
 def resolved(
     declared: Sequence[ValueInfo],
     names: Sequence[str],
-    inputs: Sequence[tuple[ValueInfo, Shape]],
+    inputs: symbolic_shapes.Inputs,
     distrusted: Collection[str],
 ) -> list[Wanted]:
     """The outputs of these names for inputs of these shapes; the declarations of `distrusted` ones are wrong."""
@@ -85,6 +87,35 @@ def resolved(
         )
         for name in names
     ]
+
+
+def general_shapes(
+    declared: Sequence[ValueInfo],
+    names: Sequence[str],
+    inputs: symbolic_shapes.Inputs,
+    distrusted: Collection[str],
+) -> tuple[list[tuple[ValueInfo, Shape | None]], list[Wanted]] | None:
+    """The inputs and the outputs of these names for a general call (call.h).
+
+    In their shapes a number stands for each size that has a name. None if there are more names than C has room for.
+    """
+    numbers: dict[str, int] = {}
+
+    def number(dim: Dim) -> int:
+        if isinstance(dim, int):
+            return dim
+        return ANY_SIZE if dim is None else numbers.setdefault(dim, ANY_SIZE - 1 - len(numbers))
+
+    pairs = [(info, None if info.shape is None else tuple(map(number, info.shape))) for info, _ in inputs]
+    if len(numbers) > lib.ZRT_MOST_SIZES:
+        return None
+    fed = {info.name for info, _ in inputs}
+    infos = {info.name: info for info in declared}
+    outputs = [Wanted(infos[name], None, passes_through=name in fed) for name in names]
+    for output in outputs:
+        if is_plain(output.info) and not output.passes_through and output.info.name not in distrusted:
+            output.shape = symbolic_shapes.solve(output.info, numbers)
+    return pairs, outputs
 
 
 def allocated_outputs(outputs: Sequence[Wanted | None], parents: Sequence[Handle] = (), copied: bool = False) -> Handle:
@@ -158,8 +189,6 @@ def object_of(owned: object, output: Wanted, session: Handle, handles: Sequence[
         return value
     if value.kind is ValueKind.SEQUENCE:
         return value.to_list()
-    if value.kind is ValueKind.MAP:
-        return value.to_dict()
     if value.kind is ValueKind.SPARSE_TENSOR:
         return value.sparse().copy() if shared else value.sparse()
     if not value.is_tensor:

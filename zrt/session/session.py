@@ -23,9 +23,9 @@ from zrt.loading.session_options import SessionOptions, cache_by_variable
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session import async_runs
-from zrt.session.call import Call, Result, end_of, find_call, limits, run_feeds
+from zrt.session.call import CALLS_SETTLED, Call, Result, end_of, find_call, kept, known, limits, run_feeds
 from zrt.session.feeds import Feeds, by_name, need_values, right_array
-from zrt.session.outputs import checked_names, resolved
+from zrt.session.outputs import checked_names, general_shapes, resolved
 from zrt.values import symbolic_shapes
 from zrt.values.type_info import ValueInfo, read_session
 
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from zrt.session.profile import Profile
     from zrt.values.model_metadata import ModelMetadata
     from zrt.values.value import Value
-
-# The number of combinations of names and shapes for which a session keeps a prepared call.
-CALLS_KEPT = 64
 
 # The attributes that the model's types fill.
 _TYPES = frozenset(("initializers", "input_names", "inputs", "output_names", "outputs"))
@@ -189,7 +186,7 @@ class Session(Owner):
         self._recipe = recipe
         self.providers = selection.all_names(handle)
         self._captures = selection.captures
-        # The address of each call and the call, the latest first, as the builtins of `call` take them.
+        # The address of each call and the call, as the builtins of `call` take them, in the order that `kept` gives.
         self._calls: tuple[Any, ...] = ()
         self._distrusted: set[str] = set()
         self._handle = handle
@@ -280,6 +277,8 @@ class Session(Owner):
             code, results, call = answer
             if call.settle(code, results):
                 return results
+            # The calls of other shapes trust the declaration too.
+            self._calls = ()
         # No call fits these feeds, or ORT has to allocate more of the outputs: see `Call.settle`.
         self._check_replay(options)
         return Call.run(*self._checked(feeds, outputs), options, end)
@@ -299,7 +298,8 @@ class Session(Owner):
 
             return over_values(self, fed, [value_of(info, feed) for info, feed in fed], wanted)
         arrays = {info.name: right_array(info, feed) for info, feed in fed}
-        return self._call([(info, arrays[info.name].shape) for info, _ in fed], wanted), arrays, None
+        shapes = [(info, arrays[info.name].shape) for info, _ in fed]
+        return self._general_call(shapes, wanted) or self._call(shapes, wanted), arrays, None
 
     def run_values(
         self,
@@ -381,23 +381,34 @@ class Session(Owner):
         # A copy, since the caller may put other arrays into the dict or the list.
         return partial(call.run, dict(feeds) if isinstance(feeds, Mapping) else list(feeds), None)
 
-    def _call(self, inputs: Sequence[tuple[ValueInfo, symbolic_shapes.Shape]], wanted: tuple[str, ...] | None) -> Call:
+    def _call(self, inputs: symbolic_shapes.Inputs, wanted: tuple[str, ...] | None) -> Call:
         """The prepared call for these inputs and outputs: that of an earlier run, or a new one."""
         key = wanted, tuple((info.name, shape) for info, shape in inputs)
-        call = self._known_call(key)
+        call = known(self._calls, key)
         if call is None:
             outputs = resolved(self.outputs, wanted or self.output_names, inputs, self._distrusted)
             call = Call(key, self._open(), inputs, outputs, self.input_names, wanted, self._distrusted)
             self._remember(call)
+            self._general_call(inputs, wanted)  # for later runs over strings, which come here only until it exists
         return call
 
-    def _known_call(self, key: Any) -> Call | None:
-        return next((call for call in self._calls[1::2] if call.key == key), None)
+    def _general_call(self, inputs: symbolic_shapes.Inputs, wanted: tuple[str, ...] | None) -> Call | None:
+        """The call for all other shapes of these inputs, once `CALLS_SETTLED` have one of their own; else None."""
+        settled = sum(not call.general and call.key[0] == wanted for call in self._calls[1::2])
+        if settled < CALLS_SETTLED or not symbolic_shapes.agree(inputs):
+            return None
+        key = wanted, tuple(info.name for info, _ in inputs)
+        call = known(self._calls, key)
+        outputs = wanted or self.output_names
+        if call is None and (shapes := general_shapes(self.outputs, outputs, inputs, self._distrusted)):
+            call = Call(key, self._open(), *shapes, self.input_names, wanted, self._distrusted, general=True)
+            self._remember(call)
+        return call
 
     def _remember(self, call: Call) -> None:
         """Keeps a call for later runs. A session that captures graphs keeps none: each of its runs is checked."""
         if not self._captures:
-            self._calls = (call.address, call, *self._calls[: 2 * CALLS_KEPT - 2])
+            self._calls = kept(call, self._calls)
         handle = self._handle
         if handle is None:
             # Another thread closed the session meanwhile: the call must not keep the OrtSession alive.

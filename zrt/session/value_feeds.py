@@ -12,7 +12,7 @@ from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, DTypeError, Error, UnsupportedError
 from zrt.memory.allocators import has_device
 from zrt.memory.buffers import Buffer
-from zrt.session.call import Call
+from zrt.session.call import Call, known
 from zrt.session.feeds import as_array, check_kind, check_type, right_array
 from zrt.session.outputs import Wanted, take_value
 from zrt.session.session import Session
@@ -152,7 +152,7 @@ def prepare(
     names = session.output_names if outputs is None else tuple(texts(outputs, "outputs"))
     fed = tuple(handles)
     key = ValueCall, fed, names
-    call = session._known_call(key)
+    call = known(session._calls, key)
     if call is None:
         call = ValueCall(key, owner, fed, names)
         session._remember(call)

@@ -9,6 +9,8 @@ from zrt.errors import ShapeError
 from zrt.values.type_info import ValueInfo, format_shape
 
 Shape = tuple[int, ...]
+# The fed inputs, each with the shape of its feed.
+Inputs = Sequence[tuple[ValueInfo, Shape]]
 
 
 def fits(info: ValueInfo, shape: Shape) -> bool:
@@ -40,6 +42,12 @@ def bind(infos: Iterable[ValueInfo], shapes: Sequence[Shape]) -> dict[str, int]:
     for dim in contradicted:
         del sizes[dim]
     return sizes
+
+
+def agree(inputs: Inputs) -> bool:
+    """Whether the inputs give each symbolic dimension one size."""
+    sizes = bind([info for info, _ in inputs], [shape for _, shape in inputs])
+    return all(dim in sizes for info, _ in inputs for dim in info.symbolic_dimensions)
 
 
 def solve(info: ValueInfo, sizes: Mapping[str, int], open_size: int | None = None) -> Shape | None:

@@ -35,31 +35,58 @@ static void release(const OrtApi *api, OrtValue **values, size_t count) {
             api->ReleaseValue(values[i]);
 }
 
-static OrtStatus *wrap(const zrt_call *call, const zrt_tensor *tensor, void *memory, OrtValue **value) {
-    return call->api->CreateTensorWithDataAsOrtValue(
-        call->memory, memory, tensor->bytes, tensor->dims, tensor->rank, tensor->type, value);
+/* Stores a tensor over an array's memory. */
+static OrtStatus *wrap(const zrt_call *call, const zrt_tensor *tensor, const Py_buffer *view, OrtValue **value) {
+    return call->api->CreateTensorWithDataAsOrtValue(call->memory, view->buf, (size_t)view->len,
+        (const int64_t *)view->shape, (size_t)view->ndim, tensor->type, value);
+}
+
+/* A new reference to a tuple of a shape; NULL with an exception. `sizes` are those of a general call. */
+static PyObject *shape_of(const zrt_tensor *tensor, const int64_t *sizes) {
+    PyObject *shape = PyTuple_New((Py_ssize_t)tensor->rank);
+    for (size_t i = 0; shape != NULL && i < tensor->rank; i++) {
+        int64_t size = tensor->dims[i];
+        PyObject *number = PyLong_FromLongLong(size < 0 ? sizes[ZRT_ANY_SIZE - 1 - size] : size);
+        if (number == NULL || PyTuple_SetItem(shape, (Py_ssize_t)i, number) != 0) {
+            Py_DecRef(shape);
+            return NULL;
+        }
+    }
+    return shape;
+}
+
+/* A new reference to a fresh array for an output; NULL with an exception. */
+static PyObject *fresh_array(const zrt_call *call, size_t index, const int64_t *sizes) {
+    if (!call->general)
+        return PyObject_Call(empty_function, call->fresh[index], NULL);
+    PyObject *shape = shape_of(&call->outputs[index], sizes), *array = NULL;
+    if (shape != NULL)
+        array = PyObject_CallFunctionObjArgs(empty_function, shape, (PyObject *)call->fresh[index], NULL);
+    Py_XDECREF(shape);
+    return array;
 }
 
 /* Appends a fresh array for each output to a list, and stores a value over its memory; where ONNX Runtime allocates the
    output, it appends None and stores nothing. Returns a code. */
-static uintptr_t make_outputs(const zrt_call *call, const zrt_allocated *allocated, OrtValue **values, void *list) {
+static uintptr_t make_outputs(
+    const zrt_call *call, const zrt_allocated *allocated, const int64_t *sizes, OrtValue **values, void *list) {
     for (size_t i = 0; i < call->output_count; i++) {
         if (allocated != NULL && allocated->outputs[i].allocated) {
             if (PyList_Append(list, Py_None) != 0)
                 return ZRT_NO_MEMORY;
             continue;
         }
-        PyObject *array = PyObject_Call(empty_function, call->fresh[i], NULL);
+        PyObject *array = fresh_array(call, i, sizes);
         Py_buffer view;
-        int held = array != NULL && PyObject_GetBuffer(array, &view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) == 0;
-        int kept = held && PyList_Append(list, array) == 0;
-        void *memory = held ? view.buf : NULL;
-        if (held)
+        uintptr_t code = ZRT_NO_MEMORY;
+        if (array != NULL && PyObject_GetBuffer(array, &view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) == 0) {
+            if (PyList_Append(list, array) == 0)
+                code = (uintptr_t)wrap(call, &call->outputs[i], &view, &values[i]);
             PyBuffer_Release(&view);
+        }
         Py_XDECREF(array);
-        if (!kept)
-            return ZRT_NO_MEMORY;
-        RETURN_CODE_IF_FAILED(wrap(call, &call->outputs[i], memory, &values[i]));
+        if (code != ZRT_OK)
+            return code;
     }
     return ZRT_OK;
 }
@@ -70,7 +97,14 @@ typedef struct limits {
     uint64_t end;
 } limits;
 
-static uintptr_t run_session(const zrt_call *call, OrtValue *const *inputs, OrtValue **outputs, const limits *limits) {
+/* The values of one run, the bytes of their memory, or 0 if they are not known, and the sizes of a general call. */
+typedef struct given {
+    OrtValue *const *values;
+    size_t bytes;
+    const int64_t *sizes;
+} given;
+
+static uintptr_t run_session(const zrt_call *call, const given *inputs, OrtValue **outputs, const limits *limits) {
     const OrtRunOptions *options = limits->options != NULL ? limits->options : call->run_options;
     zrt_watch watch;
     uintptr_t code = ZRT_OK;
@@ -79,20 +113,21 @@ static uintptr_t run_session(const zrt_call *call, OrtValue *const *inputs, OrtV
         options = watch.run_options;
     }
     if (call->arena != NULL)
-        zrt_arena_expect(call->arena, call->input_bytes);
+        zrt_arena_expect(call->arena, inputs->bytes);
     if (code == ZRT_OK)
-        code = (uintptr_t)call->api->Run(call->session, options, call->input_names, (const OrtValue *const *)inputs,
-            call->input_count, call->output_names, call->output_count, outputs);
+        code = (uintptr_t)call->api->Run(call->session, options, call->input_names,
+            (const OrtValue *const *)inputs->values, call->input_count, call->output_names, call->output_count,
+            outputs);
     return limits->end ? zrt_watch_end(&watch, code) : code;
 }
 
 /* Runs over values, and puts the results into an empty list. The GIL is free while ONNX Runtime computes. */
-static uintptr_t run(const zrt_call *call, OrtValue *const *inputs, const limits *limits, PyObject *results) {
+static uintptr_t run(const zrt_call *call, const given *inputs, const limits *limits, PyObject *results) {
     const zrt_allocated *allocated = __atomic_load_n(&call->allocated, __ATOMIC_ACQUIRE);
     OrtValue *stack[ON_STACK], **outputs = take(stack, call->output_count, sizeof *stack);
     if (outputs == NULL)
         return ZRT_NO_MEMORY;
-    uintptr_t code = make_outputs(call, allocated, outputs, results);
+    uintptr_t code = make_outputs(call, allocated, inputs->sizes, outputs, results);
     if (code == ZRT_OK) {
         PyThreadState *state = PyEval_SaveThread();
         code = run_session(call, inputs, outputs, limits);
@@ -113,13 +148,15 @@ typedef struct feed {
 
 /* The caller's feeds, and those that were read so far, in the order of the inputs of the call `reader`. `held` of them
    were read: reading stops at the first that is missing or no array. `arrays` is NULL for another kind of feeds than
-   feed_of reads, and without memory: no call is for these. */
+   feed_of reads, and without memory: no call is for these. In a general call, `sizes` has the size that the number
+   ZRT_ANY_SIZE - 1 - i stands for at index i; -1 where no feed has given it yet. */
 typedef struct reading {
     PyObject *feeds;
     size_t count;
     const zrt_call *reader;
     feed *arrays;
     size_t held;
+    int64_t sizes[ZRT_MOST_SIZES];
 } reading;
 
 /* How many feeds there are; SIZE_MAX where they are of another kind than feed_of reads. */
@@ -174,16 +211,28 @@ static void read_feeds(reading *reading, const zrt_call *call) {
     PyErr_Clear();
 }
 
-static int has_shape(const Py_buffer *view, const zrt_tensor *tensor) {
+/* Whether a size of an array is the wanted one. A number for a size gets this size in `sizes` if it has none yet. */
+static int has_size(int64_t size, int64_t wanted, int64_t *sizes) {
+    if (wanted >= ZRT_ANY_SIZE)
+        return wanted == ZRT_ANY_SIZE || size == wanted;
+    int64_t *told = &sizes[ZRT_ANY_SIZE - 1 - wanted];
+    if (*told < 0)
+        *told = size;
+    return *told == size;
+}
+
+static int has_shape(const Py_buffer *view, const zrt_tensor *tensor, int64_t *sizes) {
+    if (tensor->dims == NULL)
+        return 1;
     if ((size_t)view->ndim != tensor->rank)
         return 0;
     for (size_t i = 0; i < tensor->rank; i++)
-        if (view->shape[i] != tensor->dims[i])
+        if (!has_size(view->shape[i], tensor->dims[i], sizes))
             return 0;
     return 1;
 }
 
-/* Whether the call has the inputs of these feeds, of their types and shapes. */
+/* Whether the call has the inputs of these feeds, of their types and shapes; stores the sizes of a general call. */
 static int is_for_feeds(const zrt_call *call, reading *reading) {
     if (call->names == NULL || call->input_count != reading->count)
         return 0;
@@ -195,9 +244,13 @@ static int is_for_feeds(const zrt_call *call, reading *reading) {
         read_feeds(reading, call);
     if (reading->held != reading->count)
         return 0;
+    if (call->general)
+        memset(reading->sizes, 0xFF, sizeof reading->sizes);
     for (size_t i = 0; i < reading->count; i++) {
         const feed *feed = &reading->arrays[i];
-        if ((call->dtypes[i] != NULL && feed->dtype != call->dtypes[i]) || !has_shape(&feed->view, &call->inputs[i]))
+        if (call->dtypes[i] != NULL && feed->dtype != call->dtypes[i])
+            return 0;
+        if (!has_shape(&feed->view, &call->inputs[i], reading->sizes))
             return 0;
     }
     return 1;
@@ -241,8 +294,8 @@ static int copy_feed(feed *feed) {
 static uintptr_t copy_text(const zrt_call *call, const zrt_tensor *tensor, const feed *feed, OrtValue **value) {
     OrtAllocator *allocator;
     RETURN_CODE_IF_FAILED(call->api->GetAllocatorWithDefaultOptions(&allocator));
-    RETURN_CODE_IF_FAILED(
-        call->api->CreateTensorAsOrtValue(allocator, tensor->dims, tensor->rank, tensor->type, value));
+    RETURN_CODE_IF_FAILED(call->api->CreateTensorAsOrtValue(
+        allocator, (const int64_t *)feed->view.shape, (size_t)feed->view.ndim, tensor->type, value));
     uintptr_t code = zrt_text_write(call->api, *value, (uintptr_t)feed->view.obj);
     return code == ZRT_NO_TEXT ? ZRT_UNREADABLE : code;
 }
@@ -256,7 +309,7 @@ static uintptr_t wrap_feeds(const zrt_call *call, feed *feeds, OrtValue **values
             return ZRT_UNREADABLE;
         uintptr_t code = tensor->type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING
                              ? copy_text(call, tensor, &feeds[i], &values[i])
-                             : (uintptr_t)wrap(call, tensor, view->buf, &values[i]);
+                             : (uintptr_t)wrap(call, tensor, view, &values[i]);
         if (code != ZRT_OK)
             return code;
     }
@@ -264,13 +317,17 @@ static uintptr_t wrap_feeds(const zrt_call *call, feed *feeds, OrtValue **values
 }
 
 /* Runs over the caller's arrays, which the call is for, and puts the results into an empty list. */
-static uintptr_t run_over(const zrt_call *call, feed *feeds, const limits *limits, PyObject *results) {
+static uintptr_t run_over(const zrt_call *call, reading *reading, const limits *limits, PyObject *results) {
     OrtValue *stack[ON_STACK], **inputs = take(stack, call->input_count, sizeof *stack);
     if (inputs == NULL)
         return ZRT_UNREADABLE;
-    uintptr_t code = wrap_feeds(call, feeds, inputs);
+    given given = {inputs, 0, reading->sizes};
+    for (size_t i = 0; i < call->input_count; i++)
+        if (call->inputs[i].type != ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING)
+            given.bytes += (size_t)reading->arrays[i].view.len;
+    uintptr_t code = wrap_feeds(call, reading->arrays, inputs);
     if (code == ZRT_OK)
-        code = run(call, inputs, limits, results);
+        code = run(call, &given, limits, results);
     release(call->api, inputs, call->input_count);
     give(stack, inputs);
     return code;
@@ -323,7 +380,11 @@ static Py_ssize_t place_of(PyObject *calls, reading *reading, PyObject *outputs)
 static PyObject *find_and_run(PyObject *const *arguments, const limits *limits) {
     PyObject *calls = arguments[0], *answered = NULL;
     feed stack[ON_STACK];
-    reading reading = {arguments[1], count_of(arguments[1]), NULL, NULL, 0};
+    reading reading;
+    reading.feeds = arguments[1];
+    reading.count = count_of(arguments[1]);
+    reading.reader = NULL;
+    reading.held = 0;
     reading.arrays = reading.count == SIZE_MAX ? NULL : take(stack, reading.count, sizeof *stack);
     Py_ssize_t place = place_of(calls, &reading, arguments[2]);
     if (place < 0) {
@@ -335,7 +396,7 @@ static PyObject *find_and_run(PyObject *const *arguments, const limits *limits) 
     } else {
         PyObject *results = PyList_New(0);
         if (results != NULL)
-            answered = answer(run_over(call_at(calls, place), reading.arrays, limits, results), results, calls, place);
+            answered = answer(run_over(call_at(calls, place), &reading, limits, results), results, calls, place);
     }
     drop_feeds(&reading);
     give(stack, reading.arrays);
@@ -358,7 +419,9 @@ static PyObject *run_first(PyObject *calls, PyObject *values, const limits *limi
     PyObject *results = PyList_New(0);
     if (results == NULL)
         return NULL;
-    return answer(run(call_at(calls, 0), PyLong_AsVoidPtr(values), limits, results), results, calls, 0);
+    const zrt_call *call = call_at(calls, 0);
+    const given given = {PyLong_AsVoidPtr(values), call->input_bytes, NULL};
+    return answer(run(call, &given, limits, results), results, calls, 0);
 }
 
 PyObject *zrt_run_values(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {

@@ -5,14 +5,20 @@ struct zrt_arena;
 
 typedef struct zrt_tensor {
     ONNXTensorElementDataType type;
-    size_t bytes;
     size_t alignment; /* of its memory, a power of two */
     size_t rank;
+    /* In a call that is `general` a size may be ZRT_ANY_SIZE, or a number below it: the same number stands for one size
+       in all inputs and outputs. NULL: any shape. */
     const int64_t *dims;
 } zrt_tensor;
 
-/* The constant part of all runs with the same names, types and shapes. */
+#define ZRT_ANY_SIZE -1
+/* The most sizes that have a number in a general call. */
+#define ZRT_MOST_SIZES 32
+
+/* The constant part of all runs with the same names and types; and with the same shapes, if it is not `general`. */
 typedef struct zrt_call {
+    int general;
     /* The session's copy of ONNX Runtime's table: its `Run` may be that of record.c, budget.c or forks.c. */
     const OrtApi *api;
     OrtSession *session;
@@ -26,16 +32,19 @@ typedef struct zrt_call {
     const zrt_tensor *outputs;
     /* Which outputs ONNX Runtime allocates; NULL for none. Python replaces it if the model declares outputs wrongly. */
     const zrt_allocated *allocated;
-    /* Python keeps these objects: for each output the arguments of numpy's `empty`, NULL where ONNX Runtime allocates
-       it; the inputs' names, NULL where an input takes no array; the dtypes of their arrays, NULL for strings; and a
-       tuple of the outputs' names, NULL where the outputs are all those of the session. */
+    /* Python keeps these objects: for each output the arguments of numpy's `empty`, or the dtype alone in a general
+       call, NULL where ONNX Runtime allocates it; the inputs' names, NULL where an input takes no array; the dtypes of
+       their arrays, NULL for strings; and a tuple of the outputs' names, NULL where the outputs are all those of the
+       session.
+     */
     void *const *fresh;
     void *const *names;
     void *const *dtypes;
     void *wanted;
     /* Whether the inputs are all those of the session, in its order. */
     int positional;
-    /* The session's arena if its unused memory goes back to the system, else NULL; and the bytes of the inputs. */
+    /* The session's arena if its unused memory goes back to the system, else NULL; and the bytes of the inputs, 0 where
+       they are not known. */
     struct zrt_arena *arena;
     size_t input_bytes;
 } zrt_call;
