@@ -38,7 +38,7 @@ def test_tables_have_a_row_for_each_model(capsys):
     assert [row.count("|") for row in rows] == [11, 5]
 
 
-@pytest.mark.usefixtures("digits_only")
+@pytest.mark.usefixtures("digits_only", "small_caches")
 def test_paced_tables_have_two_percentiles(capsys):
     arguments = ["--seconds", "0", "--rounds", "3", "--paced"]
     real.main(arguments)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import models
 from zrt._common.installation import install_line
-from zrt.bench import caches, study
+from zrt.bench import study
 
 OURS = ["c_loop", "lane", "prepared_run", "session_run"]
 THEIRS = ["ort_run", "ort_run_with_iobinding"]
@@ -54,15 +54,6 @@ class TestJson:
         assert lanes["count"] == len(lanes["latency"]) == 2
         assert lanes["runs_per_second"] > 0
         assert lanes["scaling"] == pytest.approx(lanes["runs_per_second"] / lanes["single_runs_per_second"])
-
-    @pytest.fixture
-    def small_caches(self, monkeypatch):
-        """Caches of 1 MiB: a server has 500 MiB, which take a second to empty before each run."""
-        monkeypatch.setattr(caches, "last_level_size", lambda: 1 << 20)
-        caches._block.cache_clear()
-        yield
-        assert caches._block.cache_info().currsize == 1, "they were not emptied"
-        caches._block.cache_clear()
 
     @pytest.mark.official
     @pytest.mark.usefixtures("small_caches")
