@@ -108,7 +108,7 @@ class TestWorkers:
         os.kill(worker, signal.SIGKILL)
         assert process.stderr.readline() == f"worker {worker} ended with SIGKILL: another one takes its place\n"
         assert time.monotonic() - killed < HUNG_S / 2
-        # Ctrl-C ends them as SIGTERM does.
+        # Ctrl-C ends them too, with its own status.
         assert end(process, signal.SIGINT) == (130, "")
         with pytest.raises(urllib.error.URLError):
             ask(document["address"], "/v2/health/live")

@@ -40,7 +40,7 @@ def _worlds() -> list[World]:
 
 @pytest.fixture
 def world(tmp_path: Path, _worlds: list[World]) -> Iterator[World]:
-    """Objects that work before the test and after it; those of an earlier test, so that every test has them at once."""
+    """Objects that are checked before and after each test. The tests of a module share them, to make them only once."""
     world = _worlds.pop() if _worlds else World(tmp_path)
     world.move(tmp_path)
     world.check()

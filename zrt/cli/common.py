@@ -175,13 +175,16 @@ def other_library(arguments: argparse.Namespace) -> Path | None:
 
 
 def options_in(path: Path | None, threads: int) -> Options:
-    """The options in a file, without one those of a session with so many `threads`. Raises as `load_options` does."""
+    """The options in a file; without a file, those of a session with so many `threads`.
+
+    Raises `UsageError` for a provider or an option that is wrong or not available, else as `load_options` does.
+    """
     if path is None:
         return Options(session=SessionOptions(intra_op_num_threads=threads))
     try:
         return load_options(path)
     except (ProviderError, UnsupportedError) as error:
-        # A mistake in the file, and none of this machine or library.
+        # The command line names this file: what it asks for and cannot have is wrong usage.
         raise UsageError(str(error)) from None
 
 

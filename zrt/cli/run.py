@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         known = digits.held_back()
         user = UserInputs({digits.INPUT: known.feed}, "digits that it never saw in training")
     model = common.model_path(arguments.model)
-    # Here, as a mistake in a variable of zrt's is no fault of a provider.
+    # Before the loop over the providers: a wrong variable, such as ZRT_CPUS, is no fault of theirs.
     environment.current()
     outcomes: dict[str, Any] = {}
     readings: dict[str, Reading] = {}

@@ -95,7 +95,7 @@ class Reader:
 
 
 class _Bound(NamedTuple):
-    """Everything that an open lane holds; `block` keeps alive what has the address."""
+    """Everything that an open lane holds; `block` keeps alive the ``zrt_lane`` at `address`."""
 
     address: int
     block: Handle

@@ -17,7 +17,7 @@ OUT_OF_RANGE = "a number is out of the range of the input's type"
 
 
 class Wanted(NamedTuple):
-    """An input or output: its type, and the shape that it has of each row."""
+    """An input or output: its type, and the shape of one row."""
 
     name: str
     dtype: np.dtype[Any]

@@ -24,7 +24,7 @@ from zrt.values.value import MOST_DIMENSIONS
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# Before each string of binary data.
+# The form of the length that stands before each string in binary data.
 LENGTH = struct.Struct("<I")
 
 # The most elements of a shape. Its length is checked first: Python multiplies as many digits as it gets.

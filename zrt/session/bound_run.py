@@ -41,7 +41,7 @@ class BoundRun(Owner, guarded=False):
             self.run()
 
     def close(self) -> None:
-        """Closes it and releases its memory when the last run and view end; closing twice is fine."""
+        """Closes it. Its memory is released after the last run and the last view; closing twice is fine."""
         super().close()
         self._bound = None
 
@@ -60,8 +60,8 @@ def lane_block(
     """The ``zrt_lane`` that runs `binding`: the steps of each run, and the flag that keeps a second thread out.
 
     Each run binds the inputs in `rebound` again, and returns the outputs in `left` to ORT, which allocates them anew.
-    `input_bytes` are those of all inputs, where they are known. Without `run_options` the runs have those of all runs
-    that are given none. The block keeps `parents` alive.
+    `input_bytes` are those of all inputs, where they are known. Without `run_options` the runs have the default ones.
+    The block keeps `parents` alive.
     """
     host = cpu_memory()
     if run_options is None:

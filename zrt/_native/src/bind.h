@@ -9,9 +9,9 @@
 
    The builtin and the next two functions put into the dict `table`, under the name, the object that keeps the bound
    memory alive: a tuple of the array, or the third element of `request`, the address of a tuple of the table, the name
-   and that object. An error changes nothing. An input or output that was not bound is bound anew, as is an output where
-   another kind of object was there before: runs are incomplete then. All return a code (code.h). ZRT_MISALIGNED: the
-   memory does not suit a tensor of numbers. */
+   and that object. An error changes nothing. An input or output that was not bound is bound anew, as is an output whose
+   former object is another one, unless both are arrays: runs are incomplete then. All return a code (code.h).
+   ZRT_MISALIGNED: the memory does not suit a tensor of numbers. */
 
 /* An address in `memory`: a tensor of `rank` sizes and of elements of so many `bits`. */
 uintptr_t zrt_bind_address(zrt_handle *lane, uintptr_t request, int is_output, const OrtMemoryInfo *memory,
@@ -29,6 +29,6 @@ uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *alloc
 uintptr_t zrt_lane_read(
     zrt_handle *lane, size_t version, const zrt_allocated *allocated, size_t only, uintptr_t results);
 
-/* Stores a tensor over the memory of `array`, an array of numpy, which the caller keeps alive. ZRT_MISALIGNED: no
-   tensor of numbers lies so. Needs the GIL, and leaves an exception where Python raises one. */
+/* Stores a tensor over the memory of `array`, an array of numpy, which the caller keeps alive. Returns ZRT_MISALIGNED
+   if that memory does not suit a tensor of numbers. Needs the GIL, and may leave a Python exception set. */
 uintptr_t zrt_tensor_over(const OrtApi *api, const OrtMemoryInfo *host, void *array, int writable, OrtValue **value);
