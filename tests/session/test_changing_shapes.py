@@ -111,6 +111,18 @@ def test_strings(load: Load) -> None:
     assert session._calls is calls
 
 
+def test_sequences_have_no_general_call(load: Load) -> None:
+    """It would take arrays alone: no run could find it."""
+    session = load(
+        "(seq(float[]) s, float[n] x) => (int64 length, float[n] y) { length = SequenceLength(s) y = Neg(x) }"
+    )
+    for size in (*SIZES, 60):
+        x = np.full(size, size, np.float32)
+        length, y = session.run([[x] * 2, x])
+        assert (length, y.tolist()) == (2, [-size] * size)
+    assert not any(call.general for call in session._calls[1::2])
+
+
 def test_more_names_than_a_general_call_has_room_for() -> None:
     names = [f"x{number}" for number in range(40)]
     nodes = [models.node("Neg", [name], [f"{name}.out"]) for name in names]

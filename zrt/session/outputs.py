@@ -97,7 +97,8 @@ def general_shapes(
 ) -> tuple[list[tuple[ValueInfo, Shape | None]], list[Wanted]] | None:
     """The inputs and the outputs of these names for a general call (call.h).
 
-    In their shapes a number stands for each size that has a name. None if there are more names than C has room for.
+    In their shapes a number stands for each size that has a name. None if there are more names than C has room for, and
+    where an input takes no array.
     """
     numbers: dict[str, int] = {}
 
@@ -107,7 +108,7 @@ def general_shapes(
         return ANY_SIZE if dim is None else numbers.setdefault(dim, ANY_SIZE - 1 - len(numbers))
 
     pairs = [(info, None if info.shape is None else tuple(map(number, info.shape))) for info, _ in inputs]
-    if len(numbers) > lib.ZRT_MOST_SIZES:
+    if len(numbers) > lib.ZRT_MOST_SIZES or not all(is_plain(info) or is_text(info) for info, _ in inputs):
         return None
     fed = {info.name for info, _ in inputs}
     infos = {info.name: info for info in declared}
