@@ -61,17 +61,22 @@ int zrt_is_array(void *object) {
     return Py_TYPE(object) == (PyTypeObject *)array_type;
 }
 
-/* A new reference to a tuple of the sizes; NULL with an exception. */
-static PyObject *shape_of(const zrt_description *seen) {
-    PyObject *shape = PyTuple_New((Py_ssize_t)seen->rank);
-    for (size_t i = 0; shape != NULL && i < seen->rank; i++) {
-        PyObject *size = PyLong_FromLongLong(seen->dims[i]);
+void *zrt_shape_tuple(const int64_t *dims, size_t rank, const int64_t *sizes) {
+    PyObject *shape = PyTuple_New((Py_ssize_t)rank);
+    for (size_t i = 0; shape != NULL && i < rank; i++) {
+        PyObject *size = PyLong_FromLongLong(dims[i] < 0 ? sizes[ZRT_ANY_SIZE - 1 - dims[i]] : dims[i]);
         if (size == NULL || PyTuple_SetItem(shape, (Py_ssize_t)i, size) != 0) {
             Py_DecRef(shape);
             return NULL;
         }
     }
     return shape;
+}
+
+void zrt_release_values(const OrtApi *api, OrtValue **values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (values[i] != NULL)
+            api->ReleaseValue(values[i]);
 }
 
 /* A new reference to an object that is to own the value: its owner has no pointer yet. NULL with an exception. */
@@ -94,7 +99,7 @@ static owned_memory *new_memory(const zrt_allocated *allocated) {
 /* A new reference to the array of a plain output, which owns the value then; NULL, maybe with an exception. */
 static PyObject *array_of(
     const zrt_allocated *allocated, const zrt_output *output, const zrt_description *seen, OrtValue **value) {
-    PyObject *shape = shape_of(seen), *array = NULL;
+    PyObject *shape = zrt_shape_tuple(seen->dims, seen->rank, NULL), *array = NULL;
     owned_memory *memory = shape == NULL ? NULL : new_memory(allocated);
     OrtStatus *status = memory == NULL ? NULL : allocated->api->GetTensorSizeInBytes(*value, &memory->size);
     if (status != NULL)
@@ -114,7 +119,7 @@ static PyObject *array_of(
 
 /* A new reference to an array with memory of its own; NULL with an exception. */
 static PyObject *new_array(const zrt_output *output, const zrt_description *seen) {
-    PyObject *shape = shape_of(seen), *array = NULL;
+    PyObject *shape = zrt_shape_tuple(seen->dims, seen->rank, NULL), *array = NULL;
     if (shape != NULL)
         array = PyObject_CallFunctionObjArgs(array_type, shape, (PyObject *)output->dtype, NULL);
     Py_DecRef(shape);

@@ -26,6 +26,15 @@ typedef struct zrt_allocated {
  */
 void *zrt_allocated_open(void *ndarray);
 
+#define ZRT_ANY_SIZE -1
+
+/* A new reference to a tuple of sizes; NULL with an exception. A size below ZRT_ANY_SIZE stands for one of `sizes`: for
+   the element ZRT_ANY_SIZE - 1 - size. */
+void *zrt_shape_tuple(const int64_t *dims, size_t rank, const int64_t *sizes);
+
+/* Releases the values that are not NULL. */
+void zrt_release_values(const OrtApi *api, OrtValue **values, size_t count);
+
 /* Whether an object is an array of numpy, and of no subclass. */
 int zrt_is_array(void *object);
 

@@ -205,9 +205,7 @@ uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *alloc
         PyGILState_Release(state);
     } else
         code = (uintptr_t)api->CreateStatus(ORT_FAIL, "another number of outputs is bound than was read before");
-    for (size_t i = 0; i < count; i++)
-        if (values[i] != NULL)
-            api->ReleaseValue(values[i]);
+    zrt_release_values(api, values, count);
     /* It frees memory only, and its status is always NULL. */
     OrtStatus *freed = api->AllocatorFree(allocator, values);
     if (freed != NULL)

@@ -29,37 +29,18 @@ static void give(void *stack, void *taken) {
         free(taken);
 }
 
-static void release(const OrtApi *api, OrtValue **values, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (values[i] != NULL)
-            api->ReleaseValue(values[i]);
-}
-
 /* Stores a tensor over an array's memory. */
 static OrtStatus *wrap(const zrt_call *call, const zrt_tensor *tensor, const Py_buffer *view, OrtValue **value) {
     return call->api->CreateTensorWithDataAsOrtValue(call->memory, view->buf, (size_t)view->len,
         (const int64_t *)view->shape, (size_t)view->ndim, tensor->type, value);
 }
 
-/* A new reference to a tuple of a shape; NULL with an exception. `sizes` are those of a general call. */
-static PyObject *shape_of(const zrt_tensor *tensor, const int64_t *sizes) {
-    PyObject *shape = PyTuple_New((Py_ssize_t)tensor->rank);
-    for (size_t i = 0; shape != NULL && i < tensor->rank; i++) {
-        int64_t size = tensor->dims[i];
-        PyObject *number = PyLong_FromLongLong(size < 0 ? sizes[ZRT_ANY_SIZE - 1 - size] : size);
-        if (number == NULL || PyTuple_SetItem(shape, (Py_ssize_t)i, number) != 0) {
-            Py_DecRef(shape);
-            return NULL;
-        }
-    }
-    return shape;
-}
-
-/* A new reference to a fresh array for an output; NULL with an exception. */
+/* A new reference to a fresh array for an output; NULL with an exception. `sizes` are those of a general call. */
 static PyObject *fresh_array(const zrt_call *call, size_t index, const int64_t *sizes) {
     if (!call->general)
         return PyObject_Call(empty_function, call->fresh[index], NULL);
-    PyObject *shape = shape_of(&call->outputs[index], sizes), *array = NULL;
+    const zrt_tensor *output = &call->outputs[index];
+    PyObject *shape = zrt_shape_tuple(output->dims, output->rank, sizes), *array = NULL;
     if (shape != NULL)
         array = PyObject_CallFunctionObjArgs(empty_function, shape, (PyObject *)call->fresh[index], NULL);
     Py_XDECREF(shape);
@@ -135,7 +116,7 @@ static uintptr_t run(const zrt_call *call, const given *inputs, const limits *li
         if (code == ZRT_OK && allocated != NULL)
             code = zrt_allocated_put(allocated, outputs, ZRT_EVERY, results);
     }
-    release(call->api, outputs, call->output_count);
+    zrt_release_values(call->api, outputs, call->output_count);
     give(stack, outputs);
     return code;
 }
@@ -328,7 +309,7 @@ static uintptr_t run_over(const zrt_call *call, reading *reading, const limits *
     uintptr_t code = wrap_feeds(call, reading->arrays, inputs);
     if (code == ZRT_OK)
         code = run(call, &given, limits, results);
-    release(call->api, inputs, call->input_count);
+    zrt_release_values(call->api, inputs, call->input_count);
     give(stack, inputs);
     return code;
 }

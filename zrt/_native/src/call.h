@@ -12,7 +12,6 @@ typedef struct zrt_tensor {
     const int64_t *dims;
 } zrt_tensor;
 
-#define ZRT_ANY_SIZE -1
 /* The most sizes that have a number in a general call. */
 #define ZRT_MOST_SIZES 32
 

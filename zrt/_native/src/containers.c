@@ -19,12 +19,6 @@ static uintptr_t element_of(const OrtApi *api, const OrtValue *container, size_t
     return ZRT_OK;
 }
 
-static void release(const OrtApi *api, OrtValue **values, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (values[i] != NULL)
-            api->ReleaseValue(values[i]);
-}
-
 /* Copies the tensors of a sequence, without the GIL. */
 static uintptr_t copy_tensors(const OrtApi *api, const OrtValue *sequence, OrtValue **tensors, size_t count) {
     uintptr_t code = ZRT_OK;
@@ -48,7 +42,7 @@ static uintptr_t put_arrays(
         code = copy_tensors(api, sequence, tensors, count);
         if (code == ZRT_OK)
             code = zrt_allocated_put(&allocated, tensors, ZRT_EVERY, list);
-        release(api, tensors, count);
+        zrt_release_values(api, tensors, count);
     }
     free(tensors);
     free(outputs);
@@ -200,7 +194,7 @@ uintptr_t zrt_sequence_over(const OrtApi *api, const OrtMemoryInfo *host, uintpt
         if (code == ZRT_OK)
             code = (uintptr_t)api->CreateValue(
                 (const OrtValue *const *)tensors, count, ONNX_TYPE_SEQUENCE, (OrtValue **)&sequence->pointer);
-        release(api, tensors, count);
+        zrt_release_values(api, tensors, count);
     }
     free(tensors);
     PyErr_Clear();
