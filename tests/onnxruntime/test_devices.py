@@ -262,13 +262,19 @@ def test_value_lies_on_the_device_of_a_library(ort, offered) -> None:
     del value, empty
 
 
-@ours
-def test_binding_on_the_device_of_a_library(ort, state, offered) -> None:
+def negation_on(offered, ort, state) -> tuple:
+    """A session that negates on a device, and the device's memory in the words of zrt and of the package."""
     options = ort.SessionOptions()
     options.add_provider_for_devices([offered], {})
     session = ort.InferenceSession(models.parse("(float[n] x) => (float[n] y) { y = Neg(x) }"), options)
     place = offered._to_zrt().memory._resolved()
     device = state.OrtDevice(int(place.device_type), int(place.device_mem_type), place.vendor_id, place.device_id)
+    return session, place, device
+
+
+@ours
+def test_binding_on_the_device_of_a_library(ort, state, offered) -> None:
+    session, place, device = negation_on(offered, ort, state)
     binding = session.io_binding()
     x = np.arange(4, dtype=np.float32)
     binding._iobinding.bind_output("y", device)
@@ -295,11 +301,7 @@ def test_binding_on_the_device_of_a_library(ort, state, offered) -> None:
 @ours
 def test_memory_at_addresses_of_a_device(ort, state, offered) -> None:
     """Its data are read on the device, whatever lay there before: the host's memory takes turns with it."""
-    options = ort.SessionOptions()
-    options.add_provider_for_devices([offered], {})
-    session = ort.InferenceSession(models.parse("(float[n] x) => (float[n] y) { y = Neg(x) }"), options)
-    place = offered._to_zrt().memory._resolved()
-    device = state.OrtDevice(int(place.device_type), int(place.device_mem_type), place.vendor_id, place.device_id)
+    session, place, device = negation_on(offered, ort, state)
     x, y = (state.OrtValue.ortvalue_from_shape_and_type([4], np.float32, device) for _ in range(2))
     host = np.empty(4, np.float32)
     binding = session.io_binding()
