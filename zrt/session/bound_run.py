@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, Self
 
 from zrt._common.arguments import integer
-from zrt._native import lib, status
+from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.session_handle import SessionHandle
@@ -48,7 +48,7 @@ class BoundRun(Owner, guarded=False):
 
 def lane_block(
     session: SessionHandle,
-    binding: Handle,
+    binding: Handle | None,
     *,
     synchronize: bool,
     run_options: Handle | None = None,
@@ -57,7 +57,8 @@ def lane_block(
     input_bytes: int = 0,
     parents: Sequence[Handle] = (),
 ) -> Handle:
-    """The ``zrt_lane`` that runs `binding`: the steps of each run, and the flag that keeps a second thread out.
+    """The ``zrt_lane`` that runs `binding`, or a new one of its own: the steps of each run, and the flag that keeps a
+    second thread out.
 
     Each run binds the inputs in `rebound` again, and returns the outputs in `left` to ORT, which allocates them anew.
     `input_bytes` are those of all inputs, where they are known. Without `run_options` the runs have the default ones.
@@ -66,18 +67,23 @@ def lane_block(
     host = cpu_memory()
     if run_options is None:
         run_options = default_run_options()
-    owners = [session, binding, run_options, host, *parents]
+    owners = [session, run_options, host, *parents]
+    if binding is not None:
+        owners.append(binding)
     if rebound or left:
         memories = [memory.handle() for _, memory in left]
         names = strings([*(name for name, _ in rebound), *(name for name, _ in left)])
         inputs = new_array("OrtValue *", [value.pointer for _, value in rebound])
         places = new_array("const OrtMemoryInfo *", [memory.pointer for memory in memories])
         owners += [Handle.pin((names, inputs, places)), *(value for _, value in rebound), *memories]
-    block = Handle.block("zrt_lane", owners)
+    block = Handle.block("zrt_lane", owners, None if binding else lib.zrt_lane_free)
     lane = block.pointer
     lane.api = session.table.pointer
     lane.session = session.pointer
-    lane.binding = binding.pointer
+    if binding is None:
+        status.check(lane.api.CreateIoBinding(lane.session, ffi.addressof(lane, "binding")))
+    else:
+        lane.binding = binding.pointer
     lane.run_options = run_options.pointer
     lane.host = host.pointer
     lane.synchronize = synchronize
@@ -163,7 +169,7 @@ class BoundOutputs:
         results: list[Any] = [None] * len(self._outputs)
         if self.reads:
             allocated = self._allocated(form)
-            self._settle(lib.zrt_bound_read(binding.pointer, allocated.pointer, lib.ZRT_EVERY, id(results)), results)
+            self._settle(lib.zrt_bound_read(binding, allocated.pointer, lib.ZRT_EVERY, id(results)), results)
         return results
 
     def read_at(self, block: Handle, version: int, form: Form, only: int = lib.ZRT_EVERY) -> list[Any]:

@@ -117,8 +117,8 @@ class _Ports:
         self.direct_outputs = frozenset() if valued else frozenset(self.outputs.keys() - self.inputs.keys())
         # The entries for outputs that ORT makes on the host: in each run, and once for all.
         self.on_host = tuple(_OnMemory(handle_of(CPU), lasting, CPU) for lasting in (False, True))
-        # Where all outputs are plain and on the host, by the names of those that ORT makes, or None for others.
-        self.readers: dict[tuple[str | None, ...], BoundOutputs] = {}
+        # The readers of outputs that are plain and that ORT makes on the host, by the names of the outputs.
+        self.readers: dict[tuple[str, ...], BoundOutputs] = {}
         self.host = Place.of(CPU)
 
     @classmethod
@@ -148,20 +148,17 @@ class _Bound:
 
     def __init__(self, session: Session, owner: SessionHandle) -> None:
         self.counted = False
-        table = owner.table.pointer
         self.session = session
         self.ports = _Ports.of(session, owner)
         self.owner = owner
         # By name, the objects that keep the bound memory alive. The last one is the handle of a value, an array, or the
-        # memory of an address (`Place.entry`); or it is an `_OnMemory`. The flag of `block` guards both. `binding` owns
+        # memory of an address (`Place.entry`); or it is an `_OnMemory`. The flag of `block` guards both. `block` owns
         # them: ORT frees a value on a device by the allocator of the value's own session, which must be there until
         # ORT's binding lets the value go.
         self.inputs: dict[str, tuple[Any, ...]] = {}
         self.outputs: dict[str, tuple[Any, ...]] = {}
-        parents = [owner, Handle.pin((self.inputs, self.outputs))]
-        create = table.CreateIoBinding
-        self.binding = Handle.make(table.ReleaseIoBinding, parents, create, "OrtIoBinding", owner.pointer)
-        self.block = lane_block(owner, self.binding, synchronize=len(session.providers) > 1)
+        tables = Handle.pin((self.inputs, self.outputs))
+        self.block = lane_block(owner, None, synchronize=len(session.providers) > 1, parents=[tables])
         self.block.pointer.incomplete = 1
         self.address = self.block.address
         # The types and shapes of arrays that fit the declarations.
@@ -170,8 +167,8 @@ class _Bound:
         self.allocated: Any = None
         # Reads the outputs, which have these names, while the lane has this version.
         self.reader: tuple[int, tuple[str, ...], BoundOutputs] | None = None
-        # GC may finalize `binding` before this object, whose `__del__` needs it.
-        lib.zrt_handle_ref(self.binding.reference)
+        # GC may finalize `block` before this object, whose `__del__` needs it.
+        lib.zrt_handle_ref(self.block.reference)
         self.counted = True
 
     def __del__(
@@ -183,13 +180,18 @@ class _Bound:
         """
         if self.counted:
             # A forked child never releases what its parent made.
-            if is_own(self.binding.reference):
-                table = self.owner.table.pointer
-                table.ClearBoundInputs(self.binding.pointer)
-                table.ClearBoundOutputs(self.binding.pointer)
+            if is_own(self.block.reference):
+                lane = self.block.pointer
+                lane.api.ClearBoundInputs(lane.binding)
+                lane.api.ClearBoundOutputs(lane.binding)
             self.inputs.clear()
             self.outputs.clear()
-            unref(self.binding.reference)
+            unref(self.block.reference)
+
+    @property
+    def binding(self) -> Any:
+        """The ``OrtIoBinding *``."""
+        return self.block.pointer.binding
 
     def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Calls `work` while no run and no other thread can use the binding."""
@@ -213,7 +215,7 @@ class _Bound:
         function = table.BindOutput if is_output else table.BindInput
         bound[name] = (*former, value)
         try:
-            status.check(function(self.binding.pointer, name.encode(), value.pointer))
+            status.check(function(self.binding, name.encode(), value.pointer))
         except Error as error:
             if former:
                 bound[name] = former
@@ -327,7 +329,7 @@ class _Bound:
 
     def _clear(self, unbind: Callable[..., Any], bound: dict[str, tuple[Any, ...]]) -> None:
         """Unbinds all inputs or outputs; an interrupt in between leaves none in the table that is not bound."""
-        binding = self.binding.pointer
+        binding = self.binding
         try:
             unbind(binding)
         finally:
@@ -338,11 +340,11 @@ class _Bound:
         if name not in self.inputs:
             return
         table = self.owner.table.pointer
-        table.ClearBoundInputs(self.binding.pointer)
+        table.ClearBoundInputs(self.binding)
         self._release_outputs([name])
         for other, values in self.inputs.items():
             if other != name:
-                status.check(table.BindInput(self.binding.pointer, other.encode(), values[-1].pointer))
+                status.check(table.BindInput(self.binding, other.encode(), values[-1].pointer))
         del self.inputs[name]
 
     def _release_outputs(self, names: Iterable[str]) -> None:
@@ -353,24 +355,25 @@ class _Bound:
         for name in (*names, *self.ports.sharing):
             entry = self.outputs.get(name)
             if isinstance(entry, _OnMemory):
-                status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), entry.handle.pointer))
+                status.check(api().BindOutputToDevice(self.binding, name.encode(), entry.handle.pointer))
 
     def read(self, form: Form) -> dict[str, Any]:
         """The bound outputs that exist."""
-        if self.reader is not None:
-            version, names, reader = self.reader
-            if reader.reads == len(names):
-                objects = reader.read_at(self.block, version, form)
-                if objects and not any(each is None for each in objects):
-                    return dict(zip(names, objects, strict=True))
-        claimed: dict[str, Any] = self.claimed(self._read_claimed, form)
-        return claimed
+        current = self.reader
+        if current is None or current[0] != self.block.pointer.version:
+            current = self.claimed(self._current_reader)
+        version, names, reader = current
+        objects = reader.read_at(self.block, version, form) if reader.reads == len(names) else []
+        if not objects:
+            # One is bound to memory of the caller's, or another thread has bound one since.
+            named: dict[str, Any] = self.claimed(self._read_claimed, form)
+            return named
+        optional = self.ports.optional
+        return {name: each for name, each in zip(names, objects, strict=True) if each is not None or name in optional}
 
     def _read_claimed(self, form: Form) -> dict[str, Any]:
-        version = self.block.pointer.version
-        if self.reader is None or self.reader[0] != version:
-            self.reader = version, tuple(self.outputs), self._new_reader()
-        objects = self.reader[2].read(self.binding, form)
+        _, _, reader = self._current_reader()
+        objects = reader.read(self.binding, form)
         named: dict[str, Any] = {}
         for (name, entry), each in zip(self.outputs.items(), objects, strict=True):
             if _is_given(entry):
@@ -382,32 +385,39 @@ class _Bound:
                 named[name] = each
         return named
 
+    def _current_reader(self) -> tuple[int, tuple[str, ...], BoundOutputs]:
+        """The reader of what is bound now; no other thread can use the binding meanwhile."""
+        version = self.block.pointer.version
+        if self.reader is None or self.reader[0] != version:
+            self.reader = version, tuple(self.outputs), self._new_reader()
+        return self.reader
+
     def _new_reader(self) -> BoundOutputs:
-        ports = self.ports
-        # The memory in which an output lies, and None for one that is its own result.
-        places = {name: None if _is_given(entry) else entry[-1] for name, entry in self.outputs.items()}
+        ports, names = self.ports, tuple(self.outputs)
         # The values that ORT makes on the host keep their memory alive by themselves.
-        alone = ports.direct_outputs.issuperset(places) and {CPU, None}.issuperset(places.values())
-        key = tuple(name if place else None for name, place in places.items())
-        reader = ports.readers.get(key) if alone else None
+        alone = ports.direct_outputs.issuperset(names) and all(
+            isinstance(entry, _OnMemory) and entry.memory is CPU for entry in self.outputs.values()
+        )
+        reader = ports.readers.get(names) if alone else None
         if reader is not None:
             return reader
-        outputs = [(ports.outputs[name], place) for name, place in places.items()]
+        # The memory in which an output lies, and None for one that is its own result.
+        outputs = [(ports.outputs[name], None if _is_given(it) else it[-1]) for name, it in self.outputs.items()]
         if alone:
             if len(ports.readers) >= READERS_KEPT:
                 ports.readers = {}
-            reader = ports.readers[key] = BoundOutputs(None, outputs, (), (), "IoBinding")
+            reader = ports.readers[names] = BoundOutputs(None, outputs, (), (), "IoBinding")
             return reader
         # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
         # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
-        shares = not ports.sharing.isdisjoint(places)
+        shares = not ports.sharing.isdisjoint(names)
         keepers = [
             owner if isinstance(owner, Handle) else Handle.pin(owner)
             for name, entry in self.inputs.items()
-            if shares or name in places
+            if shares or name in names
             for owner in entry
         ]
-        return BoundOutputs(self.binding, outputs, keepers, self.inputs, "IoBinding")
+        return BoundOutputs(self.block, outputs, keepers, self.inputs, "IoBinding")
 
 
 @public
@@ -510,12 +520,12 @@ class IoBinding(BoundRun, guarded=False):
     def synchronize_inputs(self) -> None:
         """Waits until the bound inputs are on their devices."""
         bound = self._opened()
-        status.check(bound.claimed(api().SynchronizeBoundInputs, bound.binding.pointer))
+        status.check(bound.claimed(api().SynchronizeBoundInputs, bound.binding))
 
     def synchronize_outputs(self) -> None:
         """Waits until the devices have written the bound outputs."""
         bound = self._opened()
-        status.check(bound.claimed(api().SynchronizeBoundOutputs, bound.binding.pointer))
+        status.check(bound.claimed(api().SynchronizeBoundOutputs, bound.binding))
 
     def run(self, options: RunOptions | None = None, timeout: float | None = None) -> None:
         """One inference over the bound inputs and outputs.

@@ -1,5 +1,6 @@
 #include "python.h"
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ort.h"
@@ -186,6 +187,13 @@ uintptr_t zrt_bind_memory(zrt_handle *handle, uintptr_t request, const OrtMemory
     PyErr_Clear();
     PyGILState_Release(state);
     return code;
+}
+
+void zrt_lane_free(void *lane) {
+    OrtIoBinding *binding = ((zrt_lane *)lane)->binding;
+    if (binding != NULL)
+        ((zrt_lane *)lane)->api->ReleaseIoBinding(binding);
+    free(lane);
 }
 
 uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *allocated, size_t only, uintptr_t results) {

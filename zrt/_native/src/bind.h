@@ -20,6 +20,9 @@ uintptr_t zrt_bind_address(zrt_handle *lane, uintptr_t request, int is_output, c
 /* Has ONNX Runtime allocate an output on `memory`; that of the last run is released. */
 uintptr_t zrt_bind_memory(zrt_handle *lane, uintptr_t request, const OrtMemoryInfo *memory);
 
+/* Frees a zrt_lane together with a binding that it alone uses, which may be NULL. */
+void zrt_lane_free(void *lane);
+
 /* Reads the values that are bound as outputs, in the order of binding, into `results`, the address of a list, as
    zrt_allocated_put does. */
 uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *allocated, size_t only, uintptr_t results);
