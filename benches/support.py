@@ -294,14 +294,14 @@ def every_way(name: str, work: Workload) -> Group:
     )
 
 
-def ort_session(path: Path, package: str = "onnxruntime") -> Any:
-    """The model loaded into the official package or the drop-in, on one thread; `SkipTest` without that package."""
+def ort_session(path: Path, package: str = "onnxruntime", threads: int = 1) -> Any:
+    """The model loaded into the official package or the drop-in; `SkipTest` without that package."""
     try:
         onnxruntime = importlib.import_module(package)
     except ImportError as error:
         raise SkipTest(f"{package} cannot be imported: {error}") from error
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
 
 

@@ -1,4 +1,4 @@
-"""The drop-in for onnxruntime beside the official package: `run` and `run_with_iobinding`, and zrt's own ways."""
+"""The drop-in for onnxruntime beside the official package: its ways to run, and zrt's own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -36,23 +37,65 @@ PACKAGES = {"official": "onnxruntime", "drop_in": DROP_IN}
 NAMED = ("official_named", "session_run_named")
 
 
-def named(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
-    return [each.name for each in session.get_outputs()], feeds
+# Prepares the arguments, and returns the call to measure.
+Form: TypeAlias = Callable[[Any, Any, Feeds], Callable[[], Any]]
 
 
-def listed(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
-    return None, {name: array.tolist() for name, array in feeds.items()}
+def by_name(package: Any, session: Any, feeds: Feeds) -> Callable[[], Any]:
+    names = [each.name for each in session.get_outputs()]
+    return lambda: session.run(names, feeds)
 
 
-def strided(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
-    return None, {name: np.repeat(array, 2, axis=-1)[..., ::2] for name, array in feeds.items()}
+def lists(package: Any, session: Any, feeds: Feeds) -> Callable[[], Any]:
+    listed = {name: array.tolist() for name, array in feeds.items()}
+    return lambda: session.run(None, listed)
 
 
-def as_values(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
-    return None, {name: package.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+def strided(package: Any, session: Any, feeds: Feeds) -> Callable[[], Any]:
+    arrays = {name: np.repeat(array, 2, axis=-1)[..., ::2] for name, array in feeds.items()}
+    return lambda: session.run(None, arrays)
 
 
-FORMS = {"outputs by name": named, "lists": listed, "strided arrays": strided, "OrtValues": as_values}
+def values(package: Any, session: Any, feeds: Feeds) -> Callable[[], Any]:
+    fed = {name: package.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+    return lambda: session.run(None, fed)
+
+
+def run_with_ort_values(package: Any, session: Any, feeds: Feeds) -> Callable[[], Any]:
+    fed = {name: package.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+    return lambda: [value.numpy() for value in session.run_with_ort_values(None, fed)]
+
+
+def kept_options(package: Any, session: Any, feeds: Feeds) -> Callable[[], Any]:
+    options = package.RunOptions()
+    return lambda: session.run(None, feeds, options)
+
+
+def new_options(package: Any, session: Any, feeds: Feeds) -> Callable[[], Any]:
+    return lambda: session.run(None, feeds, package.RunOptions())
+
+
+def run_async(package: Any, session: Any, feeds: Feeds) -> Callable[[], Any]:
+    """The results of a run in the background, for which the caller waits."""
+    ended: SimpleQueue[Any] = SimpleQueue()
+
+    def call() -> Any:
+        session.run_async(None, feeds, lambda results, data, error: ended.put(results), None)
+        return ended.get()
+
+    return call
+
+
+FORMS: dict[str, Form] = {
+    "outputs by name": by_name,
+    "lists": lists,
+    "strided arrays": strided,
+    "OrtValues": values,
+    "RunOptions": kept_options,
+    "new RunOptions": new_options,
+    "run_with_ort_values": run_with_ort_values,
+    "run_async": run_async,
+}
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -156,15 +199,15 @@ def test_run_with_iobinding(compare: Compare, bindings: Group, way: str) -> None
 
 @pytest.fixture(scope="module", params=FORMS)
 def forms(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> Group:
-    """The Add, with the arguments of `run` in one of their other forms."""
-    load = Workload.of(model_file("add"))
+    """The Add, with the arguments of `run` in one of their other forms, or by another method."""
+    load, form = Workload.of(model_file("add")), FORMS[request.param]
 
     def entry(key: str, package: str) -> Entry:
-        theirs = ort_session(load.path, package)
-        names, feeds = FORMS[request.param](importlib.import_module(package), theirs, load.inputs)
-        return call_entry(key, load.expected, theirs.run, names, feeds)
+        # The official package needs a thread besides the caller's for `run_async`.
+        session = ort_session(load.path, package, threads=2 if form is run_async else 1)
+        return call_entry(key, load.expected, form(importlib.import_module(package), session, load.inputs))
 
-    return Group(f"onnxruntime: add, run with {request.param}", [entry(*item) for item in PACKAGES.items()])
+    return Group(f"onnxruntime: add, {request.param}", [entry(*item) for item in PACKAGES.items()])
 
 
 @pytest.mark.parametrize("way", PACKAGES)

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from tests.onnxruntime.models import FEEDS, ONES, TWOS, model
 from tests.onnxruntime.packages import ours
+from tests.support import models
 
 
 @pytest.fixture
@@ -51,6 +53,32 @@ class TestOrtValues:
             add.run_with_ort_values(values, values)
         # Names of nothing stand for all outputs.
         assert len(add.run_with_ort_values({}, values)) == 1
+
+    def test_results_have_memory_of_their_own(self, add: Any, values: Any) -> None:
+        (first,), (second,) = (add.run_with_ort_values(None, values) for _ in range(2))
+        first.update_inplace(np.zeros((1, 4), np.float32))
+        assert second.numpy().tolist() == TWOS
+        assert values["x"].numpy().tolist() == ONES.tolist()
+
+    @pytest.mark.parametrize("target", ["FLOAT16", "BFLOAT16", "BOOL", "UINT64", "STRING"])
+    def test_results_have_the_type_of_the_output(self, ort: Any, load: Any, target: str) -> None:
+        number = TensorProto.DataType.Value(target)
+        session = load(model(f"agraph (float[n] x) => ({target.lower()}[n] z) {{ z = Cast <to = {number}> (x) }}"))
+        (value,) = session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(np.ones(2, np.float32))})
+        assert (value.data_type(), value.shape()) == (f"tensor({target.lower()})", [2])
+
+    def test_output_that_is_a_fed_weight_shares_its_memory(self, ort: Any, load: Any) -> None:
+        text = "agraph (float[2] x, float[2] w) => (float[2] w, float[2] z) <float[2] w = {1, 2}> { z = Add(x, w) }"
+        x, w = np.ones(2, np.float32), np.full(2, 5, np.float32)
+        feeds = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in {"x": x, "w": w}.items()}
+        passed, z = load(model(text)).run_with_ort_values(None, feeds)
+        assert (np.shares_memory(passed.numpy(), w), z.numpy().tolist()) == (True, [6, 6])
+
+    @ours
+    def test_output_may_be_sparse_where_the_model_says_dense(self, ort: Any, load: Any) -> None:
+        feeds = {"x": ort.OrtValue.ortvalue_from_numpy(np.ones(2, np.float32))}
+        values = load(models.sparse_constant()).run_with_ort_values(None, feeds)
+        assert [value.is_sparse_tensor() for value in values] == [True, False]
 
     def test_absent_optional_has_no_value(self, ort: Any) -> None:
         session = ort.InferenceSession(

@@ -144,6 +144,15 @@ def test_run_refuses_wrong_types(add: Any, names: Any, options: Any) -> None:
             method(names, FEEDS, options)
 
 
+@pytest.mark.parametrize("kind", ["SessionOptions", "OrtValue"])
+def test_run_refuses_other_objects_of_the_package_as_options(ort: Any, add: Any, kind: str) -> None:
+    options = ort.SessionOptions() if kind == "SessionOptions" else ort.OrtValue.ortvalue_from_numpy(ONES)
+    for _ in range(2):
+        add.run(None, FEEDS)
+        with pytest.raises(TypeError):
+            add.run(None, FEEDS, options)
+
+
 def test_run_takes_run_options(ort: Any, add: Any) -> None:
     options = ort.RunOptions()
     options.logid = "mine"
@@ -418,6 +427,15 @@ class TestAsync:
         x[:] = 9
         passed[0] = 8
         assert (passed.tolist(), x.tolist()) == ([8, 1], [9, 9])
+
+    def test_results_have_the_form_of_those_of_run(self, ort: Any) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 2
+        data = model("agraph (float[n] x) => (float[n] y, seq(float[n]) s) { y = Neg(x) s = SequenceConstruct(x, y) }")
+        session, feeds = ort.InferenceSession(data, options), {"x": ort.OrtValue.ortvalue_from_numpy(ONES[0])}
+        assert lists(session.run(None, feeds)[:1]) == [[-1] * 4]
+        (y, sequence), _, error, _ = self.ended(session, ["y", "s"], feeds, None)
+        assert (y.tolist(), lists(sequence), error) == ([-1] * 4, [[1] * 4, [-1] * 4], "")
 
     @ours
     def test_callback_may_be_none(self, ort: Any) -> None:

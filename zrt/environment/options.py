@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from enum import Enum, IntEnum
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_bytes, require_type, text, wrong_type
@@ -230,19 +231,25 @@ def _filled(value: str, subject: str) -> str:
     return value
 
 
+@cache
+def _options(kind: Any) -> list[tuple[str, Any, Option]]:
+    """The options of a dataclass: the names of their fields, the defaults, and the options themselves."""
+    return [(item.name, item.default, item.metadata["option"]) for item in fields(kind) if "option" in item.metadata]
+
+
 def options_of(kind: Any) -> dict[str, Option]:
     """The options of a dataclass by the names of their fields."""
-    return {item.name: item.metadata["option"] for item in fields(kind) if "option" in item.metadata}
+    return {name: way for name, _, way in _options(kind)}
 
 
 def calls_of(options: Any, add_entry: str = "AddSessionConfigEntry") -> list[Call]:
     """The calls that set the fields of `options`."""
     calls: list[Call] = []
-    for item in fields(options):
-        way: Option | None = item.metadata.get("option")
-        value = getattr(options, item.name)
-        if way is not None and (way.always or value is not item.default):
-            calls.extend(way.calls(value, item.name, add_entry))
+    kind: Any = type(options)
+    for name, default, way in _options(kind):
+        value = getattr(options, name)
+        if way.always or value is not default:
+            calls.extend(way.calls(value, name, add_entry))
     return calls
 
 

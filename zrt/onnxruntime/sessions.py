@@ -18,12 +18,13 @@ import zrt.onnxruntime as ort
 from zrt._native import ort_messages
 from zrt._native.cdata import address_of
 from zrt.errors import ArgumentError, CallbackError, DTypeError, ModelError, OrtError, ProviderError, UnsupportedError
+from zrt.loading.run_options import RunOptions
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import conversions, errors, feeds, notices, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import ProviderOptions, Providers
 from zrt.onnxruntime.wrapper import accessors, itself
-from zrt.session.call import limits, run_feeds
+from zrt.session.call import run_feeds
 from zrt.session.session import Session as ZrtSession
 from zrt.types import ExecutionMode
 from zrt.values.sparse import SparseTensor
@@ -31,6 +32,8 @@ from zrt.values.value import Value
 
 _WEBGPU = "WebGpuExecutionProvider"
 _DISABLED = "optimization.disable_specified_optimizers"
+# Of numpy, the kinds of dtypes whose arrays an `OrtValue` is made of.
+_NUMBERS = "biuf"
 
 
 def _options(options: Any, subject: str) -> Any:
@@ -201,13 +204,14 @@ class Session:
             names = output_names = conversions.listed(names)
         try:
             options = None if run_options is None else run_options._to_zrt()
-            if type(input_feed) is dict:
+            # Other options are refused below.
+            if type(input_feed) is dict and (options is None or type(options) is RunOptions):
                 # The first lines of `zrt.Session.run`, without a call of Python where there are no options.
                 if options is None:
                     answer = run_feeds(self._session._calls, input_feed, names)
                 else:
-                    limit = limits(options, 0, self._session._open())
-                    answer = run_feeds(self._session._calls, input_feed, names, address_of(limit.options), 0)
+                    handle = options._open()
+                    answer = run_feeds(self._session._calls, input_feed, names, address_of(handle.pointer), 0)
                 if type(answer) is list:
                     return list(map(self._official, answer))
                 if answer is not None:
@@ -228,12 +232,14 @@ class Session:
 
     def _run_converted(self, input_feed: Any, output_names: Any, run_options: Any) -> list[Any]:
         """A run with arrays in the place of lists and of `OrtValue`s."""
-        arrays = feeds.as_arrays(dict(input_feed), (*self._session.inputs, *self._session.initializers))
-        results = self._session.run(arrays, output_names, run_options)
+        results = self._session.run(self._arrays(input_feed), output_names, run_options)
         if any(isinstance(result, SparseTensor) for result in results):
             # A model may declare them as dense.
             vars(self)["_official"] = feeds.official
         return list(map(self._official, results))
+
+    def _arrays(self, input_feed: Any) -> dict[str, Any]:
+        return feeds.as_arrays(dict(input_feed), (*self._session.inputs, *self._session.initializers))
 
     def _run_checked(self, output_names: Any, input_feed: Any, run_options: Any, failure: Exception) -> list[Any]:
         """`run` by the official package's rules, where zrt's own run has refused the arguments or failed."""
@@ -270,10 +276,16 @@ class Session:
         `error` is "" after a successful run; after another one `results` is empty, and `error` has the reason. Feeds
         that cannot be converted raise here.
         """
-        self._check_names(input_feed)
         conversions.function(callback, "callback")
-        names, values = self._wanted(output_names), self._values(input_feed)
-        future = self._session.submit_values(values, names, _options(run_options, "run_options"))
+        options = _options(run_options, "run_options")
+        future: Future[list[Any]]
+        try:
+            future = self._session.submit(self._arrays(input_feed), output_names or None, options)
+        except Exception:
+            # As in `run`: by the official package's rules.
+            self._check_names(input_feed)
+            names, values = self._wanted(output_names), self._values(input_feed)
+            future = self._session.submit_values(values, names, options)
         if callback is not None:
             future.add_done_callback(partial(_call_back, callback, user_data, get_ident()))
 
@@ -297,9 +309,26 @@ class Session:
             # The extension module's order of arguments, and its result.
             return ort.OrtValueVector._of(self.run_with_ort_values(input_dict_ort_values, output_names, run_options))
         self._check_names(input_dict_ort_values)
-        values = {name: value._get_c_value()._to_zrt() for name, value in input_dict_ort_values.items()}
+        contents = {name: value._get_c_value() for name, value in input_dict_ort_values.items()}
+        if self._makes_arrays:
+            arrays = {name: value._as_array() for name, value in contents.items()}
+            if not any(array is None for array in arrays.values()):
+                results = Session.run(self, output_names, arrays, run_options)
+                # A model may declare an output wrongly.
+                if all(type(each) is np.ndarray and each.dtype.kind in _NUMBERS for each in results):
+                    return [ort.OrtValue._of(None, array) for array in results]
+        values = {name: value._to_zrt() for name, value in contents.items()}
         names = self._wanted(output_names)
         return [ort.OrtValue._of(each) for each in self._retried(lambda: self._run_values(names, values, run_options))]
+
+    @cached_property
+    def _makes_arrays(self) -> bool:
+        """Whether each output is a tensor of numbers, and none an input too: that would share the input's memory."""
+        inputs = {info.name for info in (*self._session.inputs, *self._session.initializers)}
+        return all(
+            feeds.is_array(info) and info.element_type.dtype.kind in _NUMBERS and info.name not in inputs
+            for info in self._session.outputs
+        )
 
     def run_with_ortvaluevector(
         self,
@@ -555,9 +584,7 @@ def _refused(model: str | bytes, error: ModelError) -> Exception:
     return errors.failure(code, f"Load model from {model} failed: {error}")
 
 
-def _call_back(
-    callback: Callable[..., object], user_data: object, caller: int, future: Future[list[Value | None]]
-) -> None:
+def _call_back(callback: Callable[..., object], user_data: object, caller: int, future: Future[list[Any]]) -> None:
     """Hands the end of a run to a caller's function, never on the caller's thread, which may hold a lock."""
     if get_ident() == caller:
         # The run ended before the callback was registered.
@@ -565,6 +592,6 @@ def _call_back(
         return
     error = future.exception()
     if error is None:
-        callback([feeds.result(value) for value in future.result()], user_data, "")
+        callback(list(map(feeds.result, future.result())), user_data, "")
     else:
         callback([], user_data, error.ort_message if isinstance(error, OrtError) else str(error))
