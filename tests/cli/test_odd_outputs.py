@@ -85,6 +85,7 @@ def test_plot_that_cannot_be_written_is_named(tmp_path, monkeypatch, capsys, num
     )
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize(
     ("command", "before", "after", "subject", "printed"),
     [
@@ -92,15 +93,17 @@ def test_plot_that_cannot_be_written_is_named(tmp_path, monkeypatch, capsys, num
         ("tune", ["--output"], ["--seconds", "0.000001"], "--output", "the given options stay as they are\n"),
     ],
 )
-def test_text_on_a_full_disk_is_named(tmp_path, monkeypatch, capsys, command, before, after, subject, printed):
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+def test_text_that_cannot_be_written_is_named(
+    tmp_path, monkeypatch, capsys, number, command, before, after, subject, printed
+):
+    def write_text(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
 
     output = tmp_path / "written.toml"
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_text", write_text)
     assert main([command, str(shipped("digits.onnx")), *before, str(output), *after]) == 1
     out, err = capsys.readouterr()
-    assert err == f"zrt {command}: {subject}: '{output}' cannot be written: No space left on device\n"
+    assert err == f"zrt {command}: {subject}: '{output}' cannot be written: {os.strerror(number)}\n"
     # Without its file a measurement is still there.
     assert (out[-len(printed) :] if printed else out) == printed
     assert not list(tmp_path.iterdir())

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from zrt._common.files import is_same, plain_name, replacing
+from zrt._common.files import is_same, plain_name, replacing, writing
 from zrt.cli import common, options
 from zrt.cli.options import UsageError, count, option
 from zrt.cli.units import duration, plural
@@ -109,7 +109,7 @@ def _write_operators(
             "--in-place, --level, --weights or --weights-from"
         )
     text = required_operators(arguments.model, settings.session, providers)
-    with replacing(os.fspath(output), inputs=[arguments.model]) as (path,):
+    with replacing(os.fspath(output), inputs=[arguments.model]) as (path,), writing(output, "path"):
         Path(path).write_text(text, "utf-8")
     lines = [line.split(";") for line in text.splitlines() if not line.startswith("#")]
     operators = {f"{domain};{version}": names.split(",") for domain, version, names in lines}

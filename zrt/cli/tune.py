@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from zrt._common import installation
-from zrt._common.files import replacing
+from zrt._common.files import replacing, writing
 from zrt.cli import common, inputs, options
 from zrt.cli.options import option
 from zrt.cli.units import Unit, duration
@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
                 # A file of options says more than a recipe.
                 best = replace(found.options, run=settings.run, providers=providers)
                 text = best.to_json() if output.suffix.lower() == ".json" else best.to_toml()
-                with replacing(str(output), subject="--output", inputs=read) as (path,):
+                places = replacing(str(output), subject="--output", inputs=read)
+                with places as (path,), writing(output, "--output"):
                     Path(path).write_text(text, "utf-8")
                 written = output
         finally:
