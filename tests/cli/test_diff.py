@@ -8,7 +8,6 @@ import pytest
 
 from tests.diagnosis.test_diff import APPROXIMATE, GELU, layers
 from tests.support import models
-from zrt.cli import main
 from zrt.cli.diff import _side
 from zrt.types import LogSeverity
 
@@ -144,10 +143,16 @@ def test_mistakes_are_status_2(complaint, model, sides, words):
     assert words in complaint("diff", model, *sides, "--json", status=2)
 
 
-def test_missing_files_and_tolerances(complaint, model, tmp_path):
+@pytest.mark.parametrize("option", ["--rtol", "--atol"])
+@pytest.mark.parametrize("number", ["nan", "inf", "-1"])
+def test_wrong_tolerances_are_named_before_the_models_are_read(complaint, tmp_path, option, number):
+    text = complaint("diff", tmp_path / "none.onnx", "default", "default", option, number, "--json", status=2)
+    assert f"{option[2:]}: expected a finite number of at least 0, got {float(number)}" in text
+
+
+def test_missing_files(complaint, model, tmp_path):
     assert "none.onnx" in complaint("diff", tmp_path / "none.onnx", "default", "default", "--json", status=1)
     assert "none.toml" in complaint("diff", model, "default", f"options={tmp_path}/none.toml", "--json", status=1)
-    assert main(["diff", str(model), "default", "default", "--rtol", "-1"]) == 2
 
 
 @pytest.mark.usefixtures("plots")

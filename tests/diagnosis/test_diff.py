@@ -381,6 +381,14 @@ def test_missing_feeds_raise() -> None:
         zrt.diff(model, model, {})
 
 
+def test_wrong_arguments_are_named_before_a_missing_model(tmp_path: Any) -> None:
+    missing = zrt.SessionSpec(tmp_path / "none.onnx")
+    wrong: dict[str, Any] = {"rtol": float("nan"), "atol": True, "feeds": [1]}
+    for name, value in wrong.items():
+        with pytest.raises((zrt.errors.ArgumentError, zrt.errors.DTypeError), match=f"{name}: expected"):
+            zrt.diff(missing, missing, **{name: value})
+
+
 @pytest.mark.parametrize("kind", ["INT4", "UINT4"])
 def test_packed_values_are_compared(kind: str) -> None:
     def quantized(scale: float) -> zrt.SessionSpec:

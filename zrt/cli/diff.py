@@ -45,8 +45,9 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from zrt.diagnosis.diff import diff, made_inputs
+    from zrt.diagnosis.diff import diff, made_inputs, require_tolerances
 
+    require_tolerances(arguments.rtol, arguments.atol)
     drawn = pictures.wanted(arguments)
     a, b = (_side(text, arguments.model) for text in (arguments.a, arguments.b))
     if a == b == "reference":

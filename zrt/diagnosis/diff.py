@@ -109,9 +109,14 @@ def diff(
     sides fail, `UnsupportedError` for outputs that are no tensors, `ModelError` for a graph whose types cannot be
     inferred, and `LibraryError` for a library that cannot be used.
     """
+    require_tolerances(rtol, atol)
+    require_type(feeds, Mapping | None, "feeds", "a mapping of inputs to arrays")
     with ExitStack() as sides:
         left, right, first = _opened(a, b, library, sides)
-        _check(left, right, feeds, rtol, atol)
+        for name in feeds or ():
+            if name not in left.inputs and name not in right.inputs:
+                known = ", ".join(map(repr, sorted(left.inputs.keys() | right.inputs.keys())))
+                raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {known}")
         if feeds is None:
             feeds = made_inputs((a, b), UserInputs()).feeds()
         for side in (left, right):
@@ -158,16 +163,11 @@ def _opened(a: Any, b: Any, library: Any, sides: ExitStack) -> tuple[Side, Side,
     return left, SessionSide(b) if isinstance(b, SessionSpec) else ReferenceSide(first), first
 
 
-def _check(left: Side, right: Side, feeds: Any, rtol: Any, atol: Any) -> None:
-    """Raises for feeds and tolerances that cannot be used."""
+def require_tolerances(rtol: Any, atol: Any) -> None:
+    """Raises for tolerances that are no finite numbers of at least 0."""
     for name, number in (("rtol", rtol), ("atol", atol)):
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < math.inf:
-            raise ArgumentError(f"{name}: expected a number of at least 0, got {shown(number)}")
-    require_type(feeds, Mapping | None, "feeds", "a mapping of inputs to arrays")
-    for name in feeds or ():
-        if name not in left.inputs and name not in right.inputs:
-            known = ", ".join(map(repr, sorted(left.inputs.keys() | right.inputs.keys())))
-            raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {known}")
+            raise ArgumentError(f"{name}: expected a finite number of at least 0, got {shown(number)}")
 
 
 def _compared(left: Side, right: Side, nodes: Mapping[str, str], rtol: float, atol: float) -> Diff:
