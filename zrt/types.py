@@ -74,7 +74,7 @@ class ElementType(IntEnum):
         member.refused = refused
         return member
 
-    UNDEFINED = 0, "undefined", np.void, 0, "it stands for an element type that is not known"
+    UNDEFINED = 0, "undefined", np.void, 0, "the element type is not known"
     FLOAT = 1, "float", np.float32, 32
     UINT8 = 2, "uint8", np.uint8, 8
     INT8 = 3, "int8", np.int8, 8

@@ -129,7 +129,7 @@ class TestAllocate:
         [
             ((2**61,), "f4", AllocationError, "value: no memory for FLOAT of shape"),
             ((2**62,), "u1", AllocationError, "value: UINT8 of shape .* on Cpu: "),
-            ((1,), ElementType.UNDEFINED, UnsupportedError, "value: UNDEFINED tensors"),
+            ((1,), ElementType.UNDEFINED, UnsupportedError, "value: UNDEFINED tensors: the element type is not known"),
             ((1,), ElementType.STRING, DTypeError, "STRING have no fixed size"),
         ],
         ids=repr,
