@@ -17,7 +17,7 @@ from tests.session.cached import model as model
 from tests.session.cached import settle as settle
 from tests.session.chains import chain
 from tests.support import models
-from zrt.loading import cache_entry
+from zrt.loading import cache, cache_entry
 from zrt.loading.model_source import Source
 from zrt.providers.default_selection import parse
 from zrt.session import cached_load
@@ -66,6 +66,29 @@ class TestDamage:
             patch.setattr(cache_entry, "digest", changed)
             assert load(model) == f"{str(entry)!r} changes while it is read"
         assert load(model) == "hit"
+
+    def test_entry_that_others_remove_and_make_anew_during_the_load_stays(
+        self, load, model, folder, tmp_path, monkeypatch, caplog
+    ):
+        """As `zrt cache clear` removes it, and the next load makes it."""
+        load(model)
+        [entry] = entries(folder)
+        in_entry, require_lasting_place = cache.in_entry, cache.require_lasting_place
+
+        def removed(*arguments):
+            entry.rename(tmp_path / "aside")
+            return in_entry(*arguments)
+
+        def made_anew(*arguments):
+            (tmp_path / "aside").rename(entry)
+            require_lasting_place(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cache, "in_entry", removed)
+            patch.setattr(cache, "require_lasting_place", made_anew)
+            assert load(model) == "miss"
+        assert (entries(folder), load(model)) == ([entry], "hit")
+        assert not caplog.records
 
     def test_entry_stays_where_the_model_itself_does_not_load(self, load, model, folder, caplog):
         def lacking(*_):

@@ -197,6 +197,9 @@ def _from_entry(job: Job, source: Source, options: SessionOptions, load_plainly:
     except (CallbackError, ModelLoadCanceledError):
         raise
     except Error as error:
+        # Another process may have removed it since it was read, and a third one may make it anew.
+        if not os.path.lexists(os.path.join(job.folder, name)):
+            return None
         raise _DoesNotLoad(name, error) from None
     if entry.nbytes > LARGE:
         # Deferred: small models do not need it.
