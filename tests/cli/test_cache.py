@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +79,22 @@ def test_clear_removes_what_is_the_caches(zrt_json, folder: Path) -> None:
     foreign.write_text("kept")
     assert len(zrt_json("cache", "clear", "--folder", folder)["removed"]) == 2
     assert sorted(path.name for path in folder.iterdir()) == [".zrt-notes", "mine.txt"]
+
+
+def test_entry_that_another_process_makes_anew_is_no_failure(
+    zrt_json, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trim = cache.trim
+
+    def made_anew(*arguments: Any) -> list[str]:
+        removed = trim(*arguments)
+        entry.write_bytes(content)
+        return removed
+
+    entry = next(folder.glob("*.zrt"))
+    content = entry.read_bytes()
+    monkeypatch.setattr(cache, "trim", made_anew)
+    assert len(zrt_json("cache", "clear", "--folder", folder)["removed"]) == 2
 
 
 def test_clear_of_another_folder_removes_nothing(zrt_json, tmp_path: Path) -> None:

@@ -42,8 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action != "clear":
         entries = [_describe(each, arguments.action == "verify") for each in stored]
     elif exists:
-        bad = [each.path for each in stored]
         removed = cache.trim(folder, -1)
+        # Another process may make a removed entry again.
+        bad = sorted({each.path for each in stored}.difference(removed))
     if arguments.action == "verify":
         bad = [each["path"] for each in entries if each["damaged"]]
         for path in bad:
