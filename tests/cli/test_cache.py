@@ -97,6 +97,26 @@ def test_entry_that_another_process_makes_anew_is_no_failure(
     assert len(zrt_json("cache", "clear", "--folder", folder)["removed"]) == 2
 
 
+def test_note_that_another_process_removes_meanwhile_keeps_no_other(
+    zrt_json, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def one_goes(path: Any) -> Any:
+        found = list(scandir(path))
+        if str(path) == str(notes):
+            os.unlink(found[0].path)
+        return iter(found)
+
+    notes = folder / ".zrt-notes"
+    for number in range(3):
+        (notes / f"{number}-1.note").write_text("of an earlier load")
+    monkeypatch.setattr(os, "scandir", one_goes)
+    zrt_json("cache", "clear", "--folder", folder)
+    monkeypatch.undo()
+    assert list(notes.iterdir()) == []
+
+
 def test_clear_of_another_folder_removes_nothing(zrt_json, tmp_path: Path) -> None:
     notes = tmp_path / "elsewhere"
     for place in (tmp_path / "project" / "files", notes):

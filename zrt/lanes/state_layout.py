@@ -20,7 +20,7 @@ from zrt.lanes.state_ports import StatePair, StatePorts
 from zrt.memory.allocators import CPU, MOST_BYTES, MemoryInfo, session_memories
 from zrt.session.feeds import require_names
 from zrt.session.session import Session
-from zrt.types import ElementType, creation_code, nbytes
+from zrt.types import ElementType, creation_code, nbytes, require_tensors
 from zrt.values import symbolic_shapes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import Dim, ValueInfo, format_shape
@@ -248,8 +248,7 @@ class _Resolver:
                     f"{subject}: the input is of {info.element_type.name}, the output {pair.output!r} of "
                     f"{each.element_type.name}"
                 )
-        if info.element_type.refused:
-            raise UnsupportedError(f"{subject}: {info.element_type.name} tensors: {info.element_type.refused}")
+        require_tensors(info.element_type, subject)
         declared: Sequence[Any] | None = self._shapes.get(info.name, info.shape)
         if declared is None:
             raise ShapeError(f"{subject}: its rank is open; give its shape in shapes")

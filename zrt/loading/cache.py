@@ -446,8 +446,12 @@ def trim(folder: str, limit: int, keep: str | None = None) -> list[str]:
 
     remove_abandoned(folder, _SCRATCH)
     files = list(list_entries(folder))
+    notes: list[os.DirEntry[str]] = []
     with suppress(OSError):
-        for each in () if _notes_are_linked(folder) else os.scandir(os.path.join(folder, _MEMOS)):
+        notes = [] if _notes_are_linked(folder) else list(os.scandir(os.path.join(folder, _MEMOS)))
+    for each in notes:
+        # Another process may remove it meanwhile.
+        with suppress(OSError):
             if _MEMO.fullmatch(each.name):
                 state = each.stat(follow_symlinks=False)
                 files.append(Stored(each.path, state.st_blocks * 512, state.st_mtime))
