@@ -43,6 +43,12 @@ def test_first_run_imports_what_a_forked_child_may_need(python):
     assert {"zrt.session.async_runs", "zrt._native.callback_errors"} <= imports_of(python)
 
 
+def test_first_run_over_arrays_imports_no_values(python):
+    """Their modules take 3 ms of a first session."""
+    assert not {"zrt.values.value", "zrt.values.sparse", "zrt.memory.buffers"} & imports_of(python)
+    assert "zrt.values.value" in imports_of(python, "zrt.Value.from_array(image)")
+
+
 def test_import_alone_loads_nothing(python):
     line = "import sys, zrt; print(*{'zrt._native', 'numpy', '_cffi_backend'} & set(sys.modules))"
     assert not python(line).stdout.split()

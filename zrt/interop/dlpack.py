@@ -17,7 +17,7 @@ from zrt.memory import arrays
 from zrt.memory.allocators import CPU, MOST_DEVICE_ID, MemoryInfo
 from zrt.types import ElementType, MemType, as_shape, nbytes, require_tensors
 from zrt.values.dlpack_export import CODES, DEVICE_OF_MEMORY, VERSION, Device, check_stream, device_for, pair
-from zrt.values.value import MOST_DIMENSIONS, Value, over
+from zrt.values.value import Value, over
 
 _ELEMENT_TYPES: Final = {(code, element_type.bits): element_type for element_type, code in CODES.items()}
 
@@ -145,7 +145,7 @@ def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) ->
     element_type = _element_type(tensor, flags, subject)
     memory = _memory(tensor, subject)
     rank = tensor.ndim
-    if not 0 <= rank <= MOST_DIMENSIONS or (rank and not tensor.shape):
+    if not 0 <= rank <= arrays.MOST_DIMENSIONS or (rank and not tensor.shape):
         raise DLPackError(f"{subject}: it claims to have {rank} dimensions")
     shape = as_shape(numbers(tensor.shape, rank), subject)
     size = nbytes(element_type, shape)

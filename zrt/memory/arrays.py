@@ -11,6 +11,9 @@ from zrt._native.handle import Handle
 from zrt.errors import ArgumentError, DTypeError, ShapeError
 from zrt.types import ElementType, nbytes
 
+# numpy's NPY_MAXDIMS, which has no name in Python.
+MOST_DIMENSIONS = 64
+
 
 def _foreign(
     handle: Handle, address: int, shape: tuple[int, ...], writeable: bool, typestr: str = "|u1", strides: Any = None

@@ -22,7 +22,7 @@ from zrt.onnxruntime.sparse import SparseTensor, device_name, type_name
 from zrt.onnxruntime.wrapper import NotPickled, itself
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
 from zrt.values import copy
-from zrt.values.value import MOST_DIMENSIONS, Value, at_address
+from zrt.values.value import Value, at_address
 
 # The kinds of dtypes that are numbers: bool, int, unsigned, float and complex.
 _NUMBERS = "biufc"
@@ -167,7 +167,7 @@ class OrtValue(NotPickled):
         value = self._content
         if self._array is not None or value is None or not value.is_tensor or not value.memory.is_host:
             return self._array
-        if value.element_type in _ARRAY_TYPES and len(value.shape) <= MOST_DIMENSIONS:
+        if value.element_type in _ARRAY_TYPES and len(value.shape) <= arrays.MOST_DIMENSIONS:
             self._array = value.numpy()
         return self._array
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from zrt._common.arguments import shown
 from zrt.errors import Error
+from zrt.memory.arrays import MOST_DIMENSIONS
 from zrt.serving.request_error import BAD_REQUEST, RequestError
 from zrt.serving.signature import DATATYPES, Signature
 from zrt.types import ElementType
 from zrt.values import symbolic_shapes
 from zrt.values.type_info import ValueInfo
-from zrt.values.value import MOST_DIMENSIONS
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -14,11 +14,11 @@ from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, ArgumentError, UnsupportedError
 from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.memory.allocators import cpu_memory
+from zrt.memory.arrays import MOST_DIMENSIONS
 from zrt.session.outputs import OwnedMemory, Wanted, allocated_outputs, object_of
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, format_shape, is_plain, is_text
-from zrt.values.value import MOST_DIMENSIONS
 
 # The number of calls of settled shapes that a session keeps, and of general ones.
 CALLS_KEPT = 64

@@ -29,9 +29,6 @@ from zrt.values.type_info import ValueInfo, format_type, phrase, read_type
 if TYPE_CHECKING:
     from zrt.values.sparse import SparseTensor
 
-# numpy's NPY_MAXDIMS, which has no name in Python.
-MOST_DIMENSIONS = 64
-
 
 def over(
     address: Any,
@@ -344,7 +341,7 @@ class Value(Owner):
         """
         handle = self._tensor()
         self._on_host()
-        if len(self._shape) > MOST_DIMENSIONS:
+        if len(self._shape) > arrays.MOST_DIMENSIONS:
             raise UnsupportedError(f"numpy has no array of {len(self._shape)} dimensions")
         if self._element_type is ElementType.STRING:
             return strings.read(handle, self._shape)
