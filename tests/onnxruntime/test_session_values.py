@@ -74,6 +74,15 @@ class TestOrtValues:
         passed, z = load(model(text)).run_with_ort_values(None, feeds)
         assert (np.shares_memory(passed.numpy(), w), z.numpy().tolist()) == (True, [6, 6])
 
+    @pytest.mark.parametrize("shape", [",".join("1" * 65), ""], ids=["declared", "undeclared"])
+    def test_results_may_have_more_dimensions_than_arrays(self, ort: Any, load: Any, shape: str) -> None:
+        text = f"agraph (float[1] x, int64[n] s) => (float[{shape}] z) {{ z = Reshape(x, s) }}"
+        feeds = {"x": np.ones(1, np.float32), "s": np.ones(65, np.int64)}
+        (value,) = load(model(text)).run_with_ort_values(
+            None, {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+        )
+        assert value.shape() == [1] * 65
+
     @ours
     def test_output_may_be_sparse_where_the_model_says_dense(self, ort: Any, load: Any) -> None:
         feeds = {"x": ort.OrtValue.ortvalue_from_numpy(np.ones(2, np.float32))}

@@ -20,6 +20,7 @@ from zrt._native.cdata import address_of
 from zrt.errors import ArgumentError, CallbackError, DTypeError, ModelError, OrtError, ProviderError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.loading.session_options import SessionOptions
+from zrt.memory.arrays import MOST_DIMENSIONS
 from zrt.onnxruntime import conversions, errors, feeds, notices, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import ProviderOptions, Providers
@@ -323,10 +324,13 @@ class Session:
 
     @cached_property
     def _makes_arrays(self) -> bool:
-        """Whether each output is a tensor of numbers, and none an input too: that would share the input's memory."""
+        """Whether numpy has arrays of numbers for all outputs, none of which is an input too: it would share memory."""
         inputs = {info.name for info in (*self._session.inputs, *self._session.initializers)}
-        return all(
-            feeds.is_array(info) and info.element_type.dtype.kind in _NUMBERS and info.name not in inputs
+        return inputs.isdisjoint(self._session.output_names) and all(
+            feeds.is_array(info)
+            and info.element_type.dtype.kind in _NUMBERS
+            and info.shape is not None
+            and len(info.shape) <= MOST_DIMENSIONS
             for info in self._session.outputs
         )
 
