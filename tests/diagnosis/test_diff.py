@@ -14,10 +14,12 @@ import pytest
 from onnx import helper, numpy_helper
 
 import zrt
+from tests.support.together import in_threads
 from zrt._native.library import library
 from zrt.bench import child
 from zrt.diagnosis import diff as module
 from zrt.diagnosis import optimizer
+from zrt.environment import log_sink
 from zrt.errors import LibraryError, UnsupportedError
 from zrt.types import ElementType
 
@@ -117,6 +119,30 @@ def test_steps_left_out_by_the_user_stay_left_out() -> None:
     assert left_out == APPROXIMATE | {
         "optimization.disable_specified_optimizers": "GeluFusionL2;GeluFusion;ConstantFolding"
     }
+
+
+def test_steps_are_found_without_a_trace() -> None:
+    """ONNX Runtime's log keeps a logger for ever, and a logger its handlers with their lines."""
+    fails = parsed("(float[n] x) => (float[n] y) { h = Neg(x) y = test.Unknown(h) }")
+    optimizer.steps_of(spec(GELU))
+    kept = list(log_sink._loggers)
+    optimizer.steps_of(spec(GELU))
+    with pytest.raises(zrt.Error):
+        optimizer.steps_of(spec(fails))
+    assert log_sink._loggers == kept
+    assert [logger.handlers for logger in kept if logger.name == "zrt.diff"] == [[]]
+
+
+def test_threads_find_the_steps_of_their_own_loads() -> None:
+    def approximate() -> None:
+        for _ in range(20):
+            assert optimizer.steps_of(spec(GELU, config_entries=APPROXIMATE)) == ["GeluFusionL2", "GeluApproximation"]
+
+    def exact() -> None:
+        for _ in range(20):
+            assert optimizer.steps_of(spec(GELU)) == ["GeluFusionL2"]
+
+    in_threads(approximate, exact)
 
 
 @pytest.mark.parametrize(

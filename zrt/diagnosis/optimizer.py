@@ -6,10 +6,12 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from logging.handlers import BufferingHandler
 
 from zrt._common.config_keys import SessionConfigKey
+from zrt._common.fork_lock import ForkLock
 from zrt.diagnosis.candidates import with_options
 from zrt.environment.environment import Environment
 from zrt.errors import Error
@@ -20,15 +22,20 @@ from zrt.types import LogSeverity
 _LEFT_OUT = SessionConfigKey.DISABLE_SPECIFIED_OPTIMIZERS
 # ONNX Runtime's line in the log for a step that changed the graph.
 _CHANGED = re.compile(r"GraphTransformer (\w+) modified: 1 ")
+# `log_sink` keeps a logger for ever, so all calls share one.
+_logger = logging.Logger("zrt.diff", logging.INFO)
+_turn = ForkLock()
 
 
 def steps_of(spec: SessionSpec) -> list[str]:
     """The steps that change the model's graph in a session of this recipe, in their order."""
-    logger, kept = logging.Logger("zrt.diff", logging.INFO), BufferingHandler(sys.maxsize)
-    logger.addHandler(kept)
-    options = replace(spec.options, logger=logger, log_severity_level=LogSeverity.INFO)
-    with Session(spec.model, options, spec.providers, external_data_dir=spec.external_data_dir):
-        Environment.flush_log()
+    kept = BufferingHandler(sys.maxsize)
+    options = replace(spec.options, logger=_logger, log_severity_level=LogSeverity.INFO)
+    with _turn.now, ExitStack() as stack:
+        stack.callback(_logger.removeHandler, kept)
+        stack.callback(Environment.flush_log)
+        _logger.addHandler(kept)
+        Session(spec.model, options, spec.providers, external_data_dir=spec.external_data_dir).close()
     return list(dict.fromkeys(step for line in kept.buffer for step in _CHANGED.findall(line.getMessage())))
 
 
