@@ -77,3 +77,8 @@ def test_any_failed_call_is_a_typed_error_that_leaves_nothing(
 def test_first_run_in_the_background_survives_any_failed_call(child: Child, tmp_path: Path) -> None:
     library = faulty_library.build(tmp_path / "faulty.so")
     child("faults/first_submit.py", env=os.environ | {"ZRT_ORT_LIBRARY": str(library)})
+
+
+def test_failed_move_of_a_lane_with_state_changes_nothing(child: Child, tmp_path: Path) -> None:
+    library = faulty_library.build(tmp_path / "faulty.so")
+    child("faults/moves.py", env=os.environ | {"ZRT_ORT_LIBRARY": str(library)})

@@ -51,12 +51,17 @@ uintptr_t zrt_lane_move(zrt_handle *handle, zrt_ring *ring, size_t index) {
     zrt_lane *lane = handle->pointer;
     if (zrt_flag_take(&lane->busy))
         return ZRT_BUSY;
+    const OrtApi *api = lane->api;
+    OrtStatus *(*bind)(OrtIoBinding *, const char *, const OrtValue *) =
+        ring->is_output ? api->BindOutput : api->BindInput;
     OrtValue *value = ring->values[index];
     OrtIoBinding *const *bindings = lane->carry == NULL ? &lane->binding : lane->carry->bindings;
-    OrtStatus *status = NULL;
-    for (size_t i = 0; i < (lane->carry == NULL ? 1 : 2) && status == NULL; i++)
-        status = ring->is_output ? lane->api->BindOutput(bindings[i], ring->name, value)
-                                 : lane->api->BindInput(bindings[i], ring->name, value);
+    OrtStatus *status = bind(bindings[0], ring->name, value);
+    if (status == NULL && lane->carry != NULL) {
+        status = bind(bindings[1], ring->name, value);
+        if (status != NULL)
+            api->ReleaseStatus(bind(bindings[0], ring->name, ring->values[ring->current]));
+    }
     if (status == NULL) {
         ring->current = index;
         if (ring->again)

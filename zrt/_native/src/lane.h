@@ -56,7 +56,8 @@ typedef struct zrt_ring {
     size_t place;
 } zrt_ring;
 
-/* Binds another of the values; the caller keeps them alive. */
+/* Binds another of the values; the caller keeps them alive. After an error the former one is bound, unless binding it
+   again fails too. */
 uintptr_t zrt_lane_move(zrt_handle *lane, zrt_ring *ring, size_t index);
 
 /* A claim of Python on the object that a busy flag guards. An interrupt may come between any two calls in Python, so
