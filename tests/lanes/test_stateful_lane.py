@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import weakref
 from functools import partial
 
 import ml_dtypes
@@ -452,6 +453,17 @@ class TestLifetimes:
         assert state["h"].tolist() == [1, 1, 1]
         state["h"][...] = 5
         assert state.copy()["h"].tolist() == [5, 5, 5]
+
+    def test_own_state_outlives_its_closed_lane_where_it_is_held(self, session, lane):
+        other = session.lane(state={"hn": "h"})
+        other.inputs["x"][...] = 1
+        held, dropped = lane.state, weakref.ref(other.state)
+        lane.run()
+        lane.close()
+        other.run(held)
+        other.close()
+        assert held["h"].tolist() == [2, 2, 2]
+        assert dropped() is None
 
     def test_view_and_lane_outlive_the_state(self, lane):
         state = lane.new_state()

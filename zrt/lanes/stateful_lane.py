@@ -264,7 +264,7 @@ class StatefulLane(Lane, guarded=False):
         return replace(audit, state=tuple(_audit(self.state, name) for name in self.state))
 
     def close(self) -> None:
-        """Closes the lane and its own state; other states stay open, and views stay valid."""
+        """Closes the lane. A state that you hold stays open, also the lane's own, and views stay valid."""
         super().close()
         self._own = None
 
