@@ -48,7 +48,8 @@ class StatePair:
             raise ArgumentError(f"state {self.input!r}: only a value that is made once can do without an output")
         if self.axis is not None:
             _put(self, "axis", integer(self.axis, f"state {self.input!r}: axis", -64, 63))
-        if boolean(self.once, f"state {self.input!r}: once") and boolean(self.in_place, "in_place"):
+        ways = [boolean(getattr(self, name), f"state {self.input!r}: {name}") for name in ("once", "in_place")]
+        if all(ways):
             raise ArgumentError(f"state {self.input!r}: it is made once, or written in place")
 
 

@@ -156,7 +156,7 @@ PAIRS = [
      lambda w, bad: zrt.StatePair("z", bad)),
     ("StatePair.__init__", "axis", [*wrong_types("axis", "2")],
      lambda w, bad: zrt.StatePair("z", "x", bad)),
-    ("StatePair.__init__", "in_place", FLAG, lambda w, bad: zrt.StatePair("z", "x", once=True, in_place=bad)),
+    ("StatePair.__init__", "in_place", FLAG, lambda w, bad: zrt.StatePair("z", "x", in_place=bad)),
     ("StatePair.__init__", "once", FLAG, lambda w, bad: zrt.StatePair("z", "x", once=bad)),
 ]  # fmt: skip
 
