@@ -107,6 +107,11 @@ def second_of_speech(generator: np.random.Generator) -> Feeds:
     return {"input": _sound(generator, 31, 576), "h": state, "c": state.copy()}
 
 
+def second_of_sound(rate: int, generator: np.random.Generator) -> Feeds:
+    """A second of sound at a rate, and how many samples that is."""
+    return {"waveforms": _sound(generator, 1, rate), "waveforms_lens": np.array([rate], np.int64)}
+
+
 def source_file(generator: np.random.Generator) -> Feeds:
     """The first and the last 1,024 bytes of a file: of this one."""
     content = np.frombuffer(Path(__file__).read_bytes(), np.uint8).astype(np.int32)
@@ -131,6 +136,9 @@ MODELS: Final = (
     Model("voice activity, without If", "silero_vad", "data/silero_vad_op18_ifless.onnx", speech_with_rate),
     Model("voice activity, settled shapes", "silero_vad", "data/silero_vad_openvino_16k.onnx", speech),
     Model("voice activity, a second", "silero_vad", "data/silero_vad_16k_sequence.onnx", second_of_speech),
+    Model("sound to 16 kHz", "onnx_asr", "preprocessors/data/resample_44_16.onnx", partial(second_of_sound, 44_100)),
+    Model("speech for Kaldi", "onnx_asr", "preprocessors/data/kaldi.onnx", partial(second_of_sound, 16_000)),
+    Model("speech for NeMo", "onnx_asr", "preprocessors/data/nemo128.onnx", partial(second_of_sound, 16_000)),
     Model("type of a file", "magika", "models/standard_v3_3/model.onnx", source_file),
     Model(
         "OCR: upside down?",
