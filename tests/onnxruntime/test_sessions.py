@@ -9,6 +9,7 @@ import os
 import pickle
 import queue
 import re
+import sys
 import threading
 import time
 import weakref
@@ -23,7 +24,10 @@ import pytest
 import zrt
 from tests.onnxruntime.models import FEEDS, ONES, TWOS, model
 from tests.onnxruntime.packages import ours
+from tests.support.interrupts import on_its_own
+from tests.support.models import LOOP
 from zrt.onnxruntime import errors
+from zrt.session import async_runs
 
 
 def lists(results: Any) -> list[Any]:
@@ -436,6 +440,46 @@ class TestAsync:
         assert lists(session.run(None, feeds)[:1]) == [[-1] * 4]
         (y, sequence), _, error, _ = self.ended(session, ["y", "s"], feeds, None)
         assert (y.tolist(), lists(sequence), error) == ([-1] * 4, [[1] * 4, [-1] * 4], "")
+
+    @ours
+    def test_interrupted_caller_holds_up_no_run(self, ort: Any, session: Any, options: Any, endless: Any) -> None:
+        loop = ort.InferenceSession(model(f"agraph {LOOP}"), options)
+
+        def start(left: int) -> None:
+            """Starts a run, and interrupts the call as it takes a `Condition`, after it has taken `left` of them."""
+
+            def trace(frame: Any, event: str, _: Any) -> Any:
+                nonlocal left
+                if event == "return" and frame.f_code is threading.Condition.__enter__.__code__:
+                    left -= 1
+                    if left < 0:
+                        raise KeyboardInterrupt
+                return trace
+
+            sys.settrace(trace)
+            try:
+                with contextlib.suppress(KeyboardInterrupt):
+                    loop.run_async(None, endless, lambda *_: None, None, stop)
+            finally:
+                sys.settrace(None)
+
+        # The first runs start the threads.
+        for left in (100, 0, 1, 2):
+            stop = ort.RunOptions()
+            for _ in range(async_runs._MOST_WORKERS):
+                on_its_own(start, left)
+            stop.terminate = True
+        results, *_ = self.ended(session, None, FEEDS, None)
+        assert lists(results) == [TWOS]
+
+    @ours
+    def test_exception_of_the_callback_is_heard(self, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        heard: queue.Queue[Any] = queue.Queue()
+        monkeypatch.setattr(threading, "excepthook", heard.put)
+        session.run_async(None, FEEDS, lambda *_: 1 / 0, None)
+        assert heard.get(timeout=30).exc_type is ZeroDivisionError
+        # The thread goes on.
+        assert lists(self.ended(session, None, FEEDS, None)[0]) == [TWOS]
 
     @ours
     def test_callback_may_be_none(self, ort: Any) -> None:

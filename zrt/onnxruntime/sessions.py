@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
-from threading import Thread, get_ident
+from functools import cached_property
 from typing import Any, Final, overload
 
 import numpy as np
@@ -25,8 +23,10 @@ from zrt.onnxruntime import conversions, errors, feeds, notices, process, provid
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import ProviderOptions, Providers
 from zrt.onnxruntime.wrapper import accessors, itself
+from zrt.session import async_runs
 from zrt.session.call import run_feeds
 from zrt.session.session import Session as ZrtSession
+from zrt.session.value_feeds import ready
 from zrt.types import ExecutionMode
 from zrt.values.sparse import SparseTensor
 from zrt.values.value import Value
@@ -279,16 +279,14 @@ class Session:
         """
         conversions.function(callback, "callback")
         options = _options(run_options, "run_options")
-        future: Future[list[Any]]
         try:
-            future = self._session.submit(self._arrays(input_feed), output_names or None, options)
+            work = self._session._ready(self._arrays(input_feed), output_names or None, options)
         except Exception:
             # As in `run`: by the official package's rules.
             self._check_names(input_feed)
             names, values = self._wanted(output_names), self._values(input_feed)
-            future = self._session.submit_values(values, names, options)
-        if callback is not None:
-            future.add_done_callback(partial(_call_back, callback, user_data, get_ident()))
+            work = ready(self._session, values, names, options)
+        _CallbackRun(work, options, callback, user_data)._start()
 
     @overload
     def run_with_ort_values(
@@ -588,14 +586,15 @@ def _refused(model: str | bytes, error: ModelError) -> Exception:
     return errors.failure(code, f"Load model from {model} failed: {error}")
 
 
-def _call_back(callback: Callable[..., object], user_data: object, caller: int, future: Future[list[Any]]) -> None:
-    """Hands the end of a run to a caller's function, never on the caller's thread, which may hold a lock."""
-    if get_ident() == caller:
-        # The run ended before the callback was registered.
-        Thread(target=_call_back, args=(callback, user_data, 0, future), name="zrt-callback").start()
-        return
-    error = future.exception()
-    if error is None:
-        callback(list(map(feeds.result, future.result())), user_data, "")
-    else:
-        callback([], user_data, error.ort_message if isinstance(error, OrtError) else str(error))
+class _CallbackRun(async_runs.Run):
+    """A run whose own thread calls the caller's function at its end. It has no future: an interrupt of the caller can
+    leave a future's lock taken, and the thread would wait forever."""
+
+    def __init__(self, work: async_runs.Work, options: RunOptions | None, callback: Any, data: object) -> None:
+        self._prepare(work, options, 0)
+        self._callback, self._data = callback, data
+
+    def _settle(self, results: list[Any], error: BaseException | None) -> None:
+        message = "" if error is None else error.ort_message if isinstance(error, OrtError) else str(error)
+        if self._callback is not None:
+            self._callback(list(map(feeds.result, results)), self._data, message)

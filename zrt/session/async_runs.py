@@ -1,7 +1,7 @@
 """Runs in the background: `Session.run_async` for asyncio, `Session.submit` for a future.
 
 A few threads named ``zrt-run`` take the runs from a queue, first in, first out. Each runs as `Session.run` does. Then
-it completes the future, or hands the results to the event loop that waits for them.
+it completes the future, calls the drop-in's callback, or hands the results to the event loop that waits for them.
 """
 
 from __future__ import annotations

@@ -361,12 +361,10 @@ class Session(Owner):
         timeout: float | None = None,
     ) -> Future[list[Value | None]]:
         """`run_values` as a future, as `submit` is for `run`."""
-        from zrt.session.value_feeds import prepare
+        from zrt.session.value_feeds import ready
 
-        self._check_replay(options)
         end = end_of(timeout)
-        RunOptions.opened(options, self._open())
-        return async_runs.submit(partial(Call.run, *prepare(self, feeds, outputs)), options, end)
+        return async_runs.submit(ready(self, feeds, outputs, options), options, end)
 
     def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Work:
         """A run whose feeds are checked, for another thread."""

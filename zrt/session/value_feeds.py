@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from zrt._common.arguments import text, texts, wrong_type
@@ -10,8 +11,10 @@ from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.session_handle import SessionHandle
 from zrt.errors import AllocationError, DTypeError, Error, UnsupportedError
+from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import has_device
 from zrt.memory.buffers import Buffer
+from zrt.session.async_runs import Work
 from zrt.session.call import Call, known
 from zrt.session.feeds import as_array, check_kind, check_type, right_array
 from zrt.session.outputs import Wanted, take_value
@@ -157,3 +160,12 @@ def prepare(
         call = ValueCall(key, owner, fed, names)
         session._remember(call)
     return call, *pointers(list(handles.values()))
+
+
+def ready(
+    session: Session, feeds: Mapping[str, Value], outputs: Sequence[str] | None, options: RunOptions | None
+) -> Work:
+    """A run over values for another thread."""
+    session._check_replay(options)
+    RunOptions.opened(options, session._open())
+    return partial(Call.run, *prepare(session, feeds, outputs))
