@@ -292,6 +292,26 @@ class TestCuda:
         np.testing.assert_allclose(binding.numpy()["logits"], expected, rtol=1e-2, atol=1e-2)
 
 
+def test_interrupt_at_the_start_of_a_new_binding_is_the_only_error(relu, monkeypatch) -> None:
+    def interrupted():
+        def trace(frame, event, _):
+            if frame.f_code is io_binding._Bound.__init__.__code__:
+                raise KeyboardInterrupt
+
+        sys.settrace(trace)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                relu.binding()
+        finally:
+            sys.settrace(None)
+
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: unraisable.append(repr(error.exc_value)))
+    on_its_own(interrupted)
+    gc.collect()
+    assert unraisable == []
+
+
 def test_arrays_of_the_same_type_and_shape_are_bound_in_turn() -> None:
     binding = bind(zrt.Session(models.add(["n"])), {"y": np.ones(50000, np.float32)}, "z")
     ended = []

@@ -146,8 +146,10 @@ class _Bound:
     An interrupt within a method never leaves anything bound that is not kept alive.
     """
 
+    # Whether the object has a reference of its own to `block`.
+    counted = False
+
     def __init__(self, session: Session, owner: SessionHandle) -> None:
-        self.counted = False
         self.session = session
         self.ports = _Ports.of(session, owner)
         self.owner = owner
