@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import threading
 import weakref
 from functools import partial
 
@@ -28,6 +29,7 @@ from zrt.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from zrt.lanes.lane_shapes import results_of
 
 # h counts x up; y is its square.
 COUNTER = "(float[1] x, float[3] h) => (float[3] y, float[3] hn) { hn = Add(h, x) y = Mul(hn, hn) }"
@@ -494,6 +496,24 @@ class TestThreads:
 
         in_threads(*(partial(work, which) for which in range(3)))
         assert sum(int(state["h"][0]) for state in states) == sum(runs)
+
+    def test_states_fit_lanes_that_threads_make_at_the_same_time(self, session):
+        both = threading.Barrier(2)
+
+        class Table(dict):
+            def __getitem__(self, key):
+                if key not in self:
+                    # Two threads that miss the layout both go on here.
+                    with contextlib.suppress(threading.BrokenBarrierError):
+                        both.wait(1)
+                    raise KeyError(key)
+                return super().__getitem__(key)
+
+        results_of(session).layouts.data = Table()
+        lanes = []
+        in_threads(*2 * [lambda: lanes.append(session.lane(state={"hn": "h"}))])
+        one, other = lanes
+        one.run(other.new_state())
 
     def test_states_closed_by_another_thread(self, lane, background):
         states = [lane.new_state() for _ in range(200)]

@@ -207,14 +207,14 @@ def _openness(info: ValueInfo, sizes: Mapping[str, int]) -> str:
 class Results:
     """Results of a session's lanes, for lanes to come.
 
-    Every operation on them is atomic: threads that miss the same result at the same time each make it, and store equal
-    ones.
+    Every operation on `outputs` is atomic: threads that miss the same result at the same time each make it, and store
+    equal ones.
     """
 
     outputs: dict[TrialKey, Outputs] = field(default_factory=dict)
     """The outputs' shapes that runs have shown to be right."""
     layouts: WeakValueDictionary[Any, Any] = field(default_factory=WeakValueDictionary)
-    """The layouts of the states that lanes and states have now."""
+    """The layouts of the states that lanes and states have now; one thread at a time looks one up, or makes it."""
 
 
 _results: WeakKeyDictionary[Session, Results] = WeakKeyDictionary()

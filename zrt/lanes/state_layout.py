@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from zrt._common.fork_lock import ForkLock
 from zrt._native import lib
 from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle
@@ -43,6 +44,8 @@ _FOLLOWS: Final = {
 _STEPPED: Final = ("input_ids", "decoder_input_ids", "inputs_embeds", "tokens", "token_ids")
 
 _INTEGERS: Final = (ElementType.INT64, ElementType.INT32, ElementType.BOOL)
+
+_finding = ForkLock()
 
 
 class Pair(NamedTuple):
@@ -202,10 +205,12 @@ class _Resolver:
             raise ArgumentError(f"capacity: a run has {step} steps, more than {self._capacity}")
         key = tuple(pairs), self._capacity if counted else 0, ports.window
         layouts = lane_shapes.results_of(self._session).layouts
-        layout: Layout | None = layouts.get(key)
-        if layout is None:
-            # One of two threads stores first; both get its layout.
-            layout = layouts.setdefault(key, Layout(*key))
+        # Threads that ask at the same time get one layout: `setdefault` of a dict of weak values is not atomic.
+        with _finding.now:
+            layout: Layout | None = layouts.get(key)
+            if layout is None:
+                # A signal handler may have made it meanwhile.
+                layout = layouts.setdefault(key, Layout(*key))
         others = {name: shape for name, shape in self._shapes.items() if name not in layout.by_name}
         others |= self._follower_shapes(step)
         first, later = (
