@@ -146,6 +146,37 @@ class TestRun:
         reached = next(number for number in itertools.count() if not on_its_own(interrupts, number))
         assert reached > 2
 
+    def test_interrupted_output_is_not_read_for_another(self, load):
+        session = load("(float[1] x) => (float[1] y, float[1] z) { y = Neg(x) z = Exp(x) }")
+
+        def interrupts(number):
+            """Interrupts at that line of the module; False if there are fewer."""
+            binding = bind(session, {"x": f32(0)})
+            left = number
+
+            def trace(frame, event, _):
+                nonlocal left
+                if frame.f_code.co_filename == io_binding.__file__:
+                    left -= event == "line"
+                    if left < 0:
+                        raise KeyboardInterrupt
+                return trace
+
+            sys.settrace(trace)
+            try:
+                binding.bind_output("y", zrt.Buffer((1,), np.float32))
+                return False
+            except KeyboardInterrupt:
+                return True
+            finally:
+                sys.settrace(None)
+                binding.bind_output("z")
+                binding.bind_output("y", zrt.Buffer((1,), np.float32))
+                assert ran(binding) == {"y": [0], "z": [1]}
+
+        reached = next(number for number in itertools.count() if not on_its_own(interrupts, number))
+        assert reached > 10
+
     def test_clear_releases_the_memory(self, relu):
         x, y = (f32(1).view(Tracked) for _ in range(2))
         alive = [weakref.ref(x), weakref.ref(y)]

@@ -13,7 +13,7 @@ from zrt._common.public import public
 from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.builtin import bind_array, set_builtin
 from zrt._native.busy import claimed
-from zrt._native.cdata import new_array, strings
+from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt._native.session_handle import SessionHandle
@@ -31,7 +31,7 @@ from zrt.values.type_info import ValueInfo, format_type, is_plain, phrase
 from zrt.values.value import Value, as_output, as_value
 
 bind_address = lib.zrt_bind_address
-bind_memory = lib.zrt_bind_memory
+bind_output = lib.zrt_bind_output
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
@@ -211,21 +211,26 @@ class _Bound:
         self.claimed(change)
 
     def bind_value(self, is_output: bool, name: str, value: Handle) -> None:
-        bound = self.outputs if is_output else self.inputs
+        if is_output:
+            # One call, which no interrupt divides: ORT must have the outputs in the order of the table.
+            request = self.outputs, name, (value,)
+            self._bound(True, name, bind_output(self.block.reference, id(request), value.pointer, NULL))
+        else:
+            self.changed(self._bind_input, name, value)
+
+    def _bind_input(self, name: str, value: Handle) -> None:
+        bound = self.inputs
         former = bound.get(name, ())
-        table = self.owner.table.pointer
-        function = table.BindOutput if is_output else table.BindInput
         bound[name] = (*former, value)
         try:
-            status.check(function(self.binding, name.encode(), value.pointer))
+            status.check(self.owner.table.pointer.BindInput(self.binding, name.encode(), value.pointer))
         except Error as error:
             if former:
                 bound[name] = former
             else:
                 del bound[name]
-            raise status.about(f"{'output' if is_output else 'input'} {name!r}", error) from error
-        if not is_output:
-            self._release_outputs((name,))
+            raise status.about(f"input {name!r}", error) from error
+        self._release_outputs((name,))
         bound[name] = (value,)
 
     def bind_array(self, is_output: bool, name: str, array: np.ndarray[Any, Any]) -> bool:
@@ -283,7 +288,7 @@ class _Bound:
     def _leave(self, name: str, entry: _OnMemory) -> None:
         # The same entry again leaves the binding complete.
         request = self.outputs, name, entry
-        self._bound(True, name, bind_memory(self.block.reference, id(request), entry.handle.pointer))
+        self._bound(True, name, bind_output(self.block.reference, id(request), NULL, entry.handle.pointer))
 
     def lasting(self) -> set[str]:
         """The outputs that ORT makes once."""
@@ -466,7 +471,7 @@ class IoBinding(BoundRun, guarded=False):
             return
         value = right_value(info, feed)
         check_reach(bound.session, bound.owner, value, f"input {name!r}")
-        bound.changed(bound.bind_value, False, info.name, value._open())
+        bound.bind_value(False, info.name, value._open())
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
         """Binds an output to the caller's memory, or lets ORT allocate it on a memory (None: on the host).
@@ -490,7 +495,7 @@ class IoBinding(BoundRun, guarded=False):
             raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
         value = writable_value(info, place, subject)
         check_reach(bound.session, bound.owner, value, subject)
-        bound.changed(bound.bind_value, True, info.name, value._open())
+        bound.bind_value(True, info.name, value._open())
 
     def _bind_value(self, name: str, value: Value, output: bool = False) -> None:
         """Binds an input or an output whose type and shape only ONNX Runtime checks, in each run.
@@ -499,7 +504,7 @@ class IoBinding(BoundRun, guarded=False):
         """
         bound = self._opened()
         check_reach(bound.session, bound.owner, value, f"{'output' if output else 'input'} {name!r}")
-        bound.changed(bound.bind_value, output, name, value._open())
+        bound.bind_value(output, name, value._open())
 
     def _views(self) -> dict[str, Any]:
         """The outputs of the last run: tensors of numbers on the host as numpy views, others as values."""

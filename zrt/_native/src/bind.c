@@ -180,10 +180,10 @@ uintptr_t zrt_bind_address(zrt_handle *handle, uintptr_t request, int is_output,
     return code;
 }
 
-uintptr_t zrt_bind_memory(zrt_handle *handle, uintptr_t request, const OrtMemoryInfo *memory) {
+uintptr_t zrt_bind_output(zrt_handle *handle, uintptr_t request, OrtValue *value, const OrtMemoryInfo *memory) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *tuple = (PyObject *)request, *name = PyTuple_GetItem(tuple, 1), *keeper = PyTuple_GetItem(tuple, 2);
-    uintptr_t code = put(handle->pointer, PyTuple_GetItem(tuple, 0), name, keeper, &(target){1, NULL, memory});
+    uintptr_t code = put(handle->pointer, PyTuple_GetItem(tuple, 0), name, keeper, &(target){1, value, memory});
     PyErr_Clear();
     PyGILState_Release(state);
     return code;

@@ -17,8 +17,9 @@
 uintptr_t zrt_bind_address(zrt_handle *lane, uintptr_t request, int is_output, const OrtMemoryInfo *memory,
     uintptr_t address, const int64_t *dims, size_t rank, ONNXTensorElementDataType type, size_t bits);
 
-/* Has ONNX Runtime allocate an output on `memory`; that of the last run is released. */
-uintptr_t zrt_bind_memory(zrt_handle *lane, uintptr_t request, const OrtMemoryInfo *memory);
+/* Binds an output to a value. For NULL, ONNX Runtime allocates it on `memory`, and the output of the last run is
+   released. */
+uintptr_t zrt_bind_output(zrt_handle *lane, uintptr_t request, OrtValue *value, const OrtMemoryInfo *memory);
 
 /* Frees a zrt_lane together with a binding that it alone uses, which may be NULL. */
 void zrt_lane_free(void *lane);
