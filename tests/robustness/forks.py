@@ -82,6 +82,8 @@ def refused():
         "state reset": carrying.state.reset,
         "binding": one.binding,
         "binding of before": bound.run,
+        "inputs of a binding unbound": bound.clear_inputs,
+        "outputs of a binding unbound": bound.clear_outputs,
         "runtime": lambda: runtime.lane([(4, 1, 28, 28)]).run(),
         "runtime, other shapes": lambda: runtime.lane([(2, 1, 28, 28)]),
         "allocator": one.allocator,

@@ -200,7 +200,9 @@ class _Bound:
         return claimed(ffi.addressof(self.block.pointer, "busy"), "IoBinding", work, *arguments)
 
     def changed(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """As `claimed`, for a method that changes what is bound."""
+        """As `claimed`, for a method that changes what is bound. Raises `ForkedError` in the child of a fork."""
+        # It would release values: a thread of the parent's may hold the lock of their allocator for ever.
+        self.owner.check()
 
         def change() -> None:
             lane = self.block.pointer
