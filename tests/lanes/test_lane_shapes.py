@@ -1,5 +1,6 @@
 """`zrt.lanes.lane_shapes`: a lane's shapes are given, solved from the inputs' shapes, or found by trial runs."""
 
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -215,6 +216,16 @@ class TestKeptResults:
             assert sentence.startswith("y: a trial run failed, so its shape is not known")
         assert session.lane(SHAPES).outputs["y"].shape == (6,)
         assert len(runs) == failing + 1 + 3
+
+    def test_data_of_trials_takes_no_memory_beside_the_inputs(self, load):
+        session = load("(float[n] x) => (int64[1, k] y) { y = NonZero(x) }")
+        tracemalloc.start()
+        try:
+            session.lane({"x": (1 << 20,)})
+            _, highest = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert highest < 4 << 20
 
     def test_no_memory_for_the_trials_data_is_not_kept(self, monkeypatch):
         session = Session(models.squeeze())

@@ -11,7 +11,7 @@ import pytest
 from tests.support import models
 from tests.support.lanes import run_on
 from zrt import DynamicRuntime, Lane, LaneMemory, MemoryInfo, Runtime, Session
-from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeError, UnknownNameError
 from zrt.lanes.samples import number
 from zrt.types import ElementType
 
@@ -171,6 +171,12 @@ def test_wrong_samples_raise(
 ) -> None:
     with pytest.raises(error, match=words):
         make(rated, samples)
+
+
+def test_sample_for_which_there_is_no_memory_raises(load: Load) -> None:
+    session = load("(float[n] x) => (float[n] y) { y = Neg(x) }")
+    with pytest.raises(AllocationError, match="samples: input 'x': Unable to allocate"):
+        session.lane({"x": (1 << 45,)}, samples={"x": 1.0})
 
 
 def test_samples_without_trials_raise(rated: Session) -> None:

@@ -332,6 +332,9 @@ class TestFiles:
         with pytest.raises(UnknownNameError):
             lane.state.load(path)
 
+    def test_copy_without_memory_names_the_input(self, script):
+        assert script("no_memory.py").stdout == 2 * "state 'y'\n"
+
     def test_failed_save_leaves_the_file_that_is_there(self, lane, tmp_path, monkeypatch):
         path = tmp_path / "state.npz"
         lane.state.save(path)

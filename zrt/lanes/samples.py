@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import require_type, shown
-from zrt.errors import ArgumentError, DTypeError, ShapeError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError
 from zrt.session.feeds import as_array, require_names
 from zrt.types import ElementType, pack
 from zrt.values.symbolic_shapes import Shape
@@ -53,7 +53,10 @@ def _sample(info: ValueInfo, shape: Shape, sample: Any) -> np.ndarray[Any, Any]:
     array = number(info, sample, subject) if type(sample) in (bool, int, float) else as_array(info, sample, subject)
     if array.shape not in (shape, ()):
         raise ShapeError(f"{subject}: expected the shape {list(shape)} or a single number, got {list(array.shape)}")
-    full = np.empty(shape, array.dtype)
+    try:
+        full = np.empty(shape, array.dtype)
+    except MemoryError as error:
+        raise AllocationError(f"{subject}: {error}") from error
     full[...] = array
     return pack(full, info.element_type) if info.element_type.packed else full
 

@@ -146,7 +146,7 @@ class State(Owner, Mapping[str, Any]):
         value = handle.pointer.values[2 * index]
         if not value:
             before = self._memory(index)
-            return _to_host(before) if isinstance(before, Value) else before.copy()
+            return _to_host(before) if isinstance(before, Value) else _copied(pair, before)
         description = status.describe(value)
         shape = numbers(description.dims, description.rank)
         memory = MemoryInfo._read(description.memory)
@@ -245,7 +245,7 @@ class State(Owner, Mapping[str, Any]):
         # A view may be from a time of more steps.
         others = (self._memory(other, whole=True) for other in range(len(self._layout.pairs)) if other != index)
         shared = any(isinstance(each, np.ndarray) and np.may_share_memory(content, each) for each in others)
-        return np.array(content) if shared else content
+        return _copied(self._layout.pairs[index], content) if shared else content
 
     def _counted(self, steps: int) -> Array:
         """The steps that the mask counts in each row, of those that are held."""
@@ -314,7 +314,7 @@ class State(Owner, Mapping[str, Any]):
             pair = self._layout.pairs[index]
             if pair.kind == ONCE and not state.values[2 * index]:
                 continue
-            content[name] = _to_host(view) if isinstance(view, Value) else view.copy()
+            content[name] = _to_host(view) if isinstance(view, Value) else _copied(pair, view)
         rows = int(self._layout.handle.pointer.rows)
         return StateSnapshot(content, int(state.steps), int(state.seen), numbers(state.positions, rows))
 
@@ -481,6 +481,13 @@ def _checked(pair: Pair, array: object, capacity: int) -> Array:
         most = " at most" if pair.kind == GROWING else ""
         raise ShapeError(f"{subject}: expected shape {list(shape)}{most}, got {list(actual)}")
     return array
+
+
+def _copied(pair: Pair, content: Array) -> Array:
+    try:
+        return content.copy()
+    except MemoryError as error:
+        raise AllocationError(f"state {pair.info.name!r}: {error}") from error
 
 
 def _to_host(value: Value) -> Array:
