@@ -86,6 +86,32 @@ def test_str_subclass_counts_by_its_content() -> None:
         zrt.RunOptions(tag=Word("ta\0g"))
 
 
+class Same(str):
+    """A str that equals every other one."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+def test_subclass_as_name_counts_by_its_content() -> None:
+    session = zrt.Session(
+        models.parse("(float[n] x, float[n] y) => (float[n] d, float[n] e) { d = Sub(x, y) e = Sub(y, x) }")
+    )
+    feeds = {"x": np.full(1, 5, np.float32), "y": np.full(1, 1, np.float32)}
+    assert session.run(feeds, [Same("d")]) == [4]
+    assert session.run(feeds, ["e"]) == [-4]
+    values = {name: zrt.Value.from_array(array) for name, array in feeds.items()}
+    for order in ([Same("x"), Same("y")], ["y", "x"]):
+        difference, _ = session.run_values({name: values[str.__str__(name)] for name in order})
+        assert difference is not None
+        assert difference.numpy() == [4]
+    with pytest.raises(UnknownNameError, match="'f'"):
+        session.run(feeds, [Same("f")])
+
+
 def test_bytes_subclass_counts_by_its_content() -> None:
     assert zrt.Value.from_strings([Long(b"abc"), "d"]).numpy().tolist() == ["abc", "d"]
 

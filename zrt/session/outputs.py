@@ -54,14 +54,18 @@ def checked_names(outputs: Sequence[str] | None, known: Sequence[str]) -> tuple[
         raise wrong_type("outputs", f"a list of names {_order(known)}", outputs)
     if isinstance(outputs, str) or not isinstance(outputs, Sequence):
         raise wrong_type("outputs", "a list of names", outputs)
+    wanted = []
     for name in outputs:
-        if not isinstance(name, str) or name not in known:
+        # A subclass of str may override comparison: compare the name that C reads.
+        plain = str.__str__(name) if issubclass(type(name), str) else None
+        if plain is None or plain not in known:
             more = f" {_order(known)}" if isinstance(name, np.ndarray) else ""
             names = ", ".join(map(repr, known)) or "none"
             raise UnknownNameError(f"outputs: the model has no output {shown(name)}{more}; it has {names}")
-    if not outputs or len(set(outputs)) != len(outputs):
+        wanted.append(plain)
+    if not wanted or len(set(wanted)) != len(wanted):
         raise ArgumentError(f"outputs: expected names, each once, got {shown(outputs)}")
-    return tuple(outputs)
+    return tuple(wanted)
 
 
 def _order(known: Sequence[str]) -> str:

@@ -107,8 +107,9 @@ def _handles(session: Session, owner: Handle, feeds: Mapping[str, Value]) -> dic
     if not isinstance(feeds, Mapping):
         raise wrong_type("feeds", "a dict of values", feeds)
     handles = {}
-    for name, value in feeds.items():
-        text(name, "the name of a feed")
+    for key, value in feeds.items():
+        # A subclass of str may override comparison, by which the session finds the call of these names.
+        name = text(key, "the name of a feed").decode()
         subject = f"input {name!r}"
         if not isinstance(value, Value):
             raise wrong_type(subject, "a Value", value)
