@@ -7,7 +7,6 @@ it completes the future, calls the drop-in's callback, or hands the results to t
 from __future__ import annotations
 
 import atexit
-import contextlib
 import math
 import os
 import threading
@@ -66,6 +65,8 @@ _this_thread = _ThisThread()
 class Run:
     """One run in the background. A thread of zrt's calls `_settle` once with its results or its error.
 
+    Where memory lacks for that, it calls `_settle` again with the `MemoryError`.
+
     In a child process that is forked during the run `_forget` is called instead.
     """
 
@@ -122,20 +123,20 @@ class Run:
 
     def _execute(self, own: RunOptions) -> None:
         """Runs and completes the run; `own` are the worker's options, for a run without any."""
-        with _lock:
-            if self._taken:
-                return
-            self._taken = True
-            _this_thread.busy = True
-            if self._options is None:
-                self._options = own
-                # An earlier run with them may have been terminated.
-                if own.terminated:
-                    own.reset()
-            ended = self._terminated
         results: list[Result] = []
-        error = None
+        error: BaseException | None = None
         try:
+            with _lock:
+                if self._taken:
+                    return
+                self._taken = True
+                _this_thread.busy = True
+                if self._options is None:
+                    self._options = own
+                    # An earlier run with them may have been terminated.
+                    if own.terminated:
+                        own.reset()
+                ended = self._terminated
             if ended:
                 raise TerminatedError("the run was terminated before it began")
             assert self._work is not None
@@ -152,15 +153,21 @@ class Run:
         """Hands over the results or the error; the caller has taken the run."""
         # The future does not keep the feeds. They, and a session that only the run keeps, are released when the
         # results are handed over: to end the session's threads takes time.
-        work, self._work = self._work, None
-        _this_thread.busy = True
+        work = None
         try:
-            self._settle(results, error)
+            try:
+                work, self._work = self._work, None
+                _this_thread.busy = True
+                self._settle(results, error)
+            except MemoryError as raised:
+                # Whoever waits would wait forever. Its traceback has the results.
+                self._settle([], raised.with_traceback(None))
         except BaseException:
             callback_errors.report()
-        _this_thread.busy = False
-        del work
-        _under_way.discard(self)
+        finally:
+            _this_thread.busy = False
+            del work
+            _under_way.discard(self)
 
 
 def _add_worker() -> None:
@@ -190,8 +197,12 @@ def _add_worker() -> None:
 def _execute_runs(queue: SimpleQueue[Run], own: RunOptions) -> None:
     # After a fork inside a run this thread goes on in the child, which has another queue.
     while queue is _queue:
-        # Between two runs a worker keeps nothing of the first.
-        queue.get()._execute(own)
+        try:
+            # Between two runs a worker keeps nothing of the first.
+            queue.get()._execute(own)
+        except MemoryError:
+            # All later runs need the thread.
+            continue
 
 
 def _expire_at(end: int) -> None:
@@ -207,22 +218,30 @@ def _expire_at(end: int) -> None:
 
 
 def _complete_late_runs(sooner: SimpleQueue[None]) -> None:
-    global _looks_at
     while sooner is _sooner:
-        # A run that is added from here on wakes the thread, which may not see it now.
-        _looks_at = math.inf
-        now = lib.zrt_clock()
-        later = math.inf
-        for run in list(_under_way):
-            if 0 < run._end <= now:
-                if run._take():
-                    run._complete([], status.to_error(status.TIMEOUT))
-            elif run._end and not run._taken:
-                later = min(later, run._end)
-            del run
-        _looks_at = later
-        with contextlib.suppress(Empty):
-            sooner.get(timeout=None if later == math.inf else (later - now) / 1e9)
+        try:
+            sooner.get(timeout=_complete_late())
+        except (Empty, MemoryError):
+            # A deadline has come. The thread goes on without memory too: all later deadlines need it.
+            continue
+
+
+def _complete_late() -> float | None:
+    """Completes the queued runs whose deadline has passed; returns the seconds to the next one, None without any."""
+    global _looks_at
+    # A run that is added from here on wakes the thread, which may not see it now.
+    _looks_at = math.inf
+    now = lib.zrt_clock()
+    later = math.inf
+    for run in list(_under_way):
+        if 0 < run._end <= now:
+            error = status.to_error(status.TIMEOUT)
+            if run._take():
+                run._complete([], error)
+        elif run._end and not run._taken:
+            later = min(later, run._end)
+    _looks_at = later
+    return None if later == math.inf else (later - now) / 1e9
 
 
 def _open_gate(future: Any) -> None:
@@ -288,9 +307,9 @@ class RunFuture(Run, Future[list[Result]]):
             else:
                 self.set_exception(error)
         except InvalidStateError:
+            _open_gate(self)
             # `concurrent.futures.wait` waits for the end of a cancelled run.
             if self.cancelled():
-                _open_gate(self)
                 self.set_running_or_notify_cancel()
 
     def _forget(self) -> None:
@@ -332,9 +351,11 @@ class _Inbox:
             loop = run.waiter.get_loop()
             try:
                 loop.call_soon_threadsafe(self._take, loop)
-            except RuntimeError:
-                # A closed loop drops the results.
+            except BaseException as error:
                 self._called = False
+                if not isinstance(error, RuntimeError):
+                    raise
+                # A closed loop drops the results.
                 self._ended.clear()
 
     def _take(self, loop: asyncio.AbstractEventLoop) -> None:
