@@ -97,6 +97,11 @@ def about(subject: str, error: Error, remedy: str = "") -> Error:
     return named
 
 
+def no_memory(subject: str, error: MemoryError) -> AllocationError:
+    """The error about a subject for a `MemoryError` of numpy's or of Python's, which may say nothing."""
+    return AllocationError(f"{subject}: {str(error) or 'there is no memory for it'}")
+
+
 @contextmanager
 def named(subject: str, kind: type[Error] | None = None) -> Iterator[None]:
     """Puts the subject in front of the message of an `Error` in the ``with``.

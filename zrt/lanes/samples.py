@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import require_type, shown
-from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError
+from zrt._native import status
+from zrt.errors import ArgumentError, DTypeError, ShapeError
 from zrt.session.feeds import as_array, require_names
 from zrt.types import ElementType, pack
 from zrt.values.symbolic_shapes import Shape
@@ -56,7 +57,7 @@ def _sample(info: ValueInfo, shape: Shape, sample: Any) -> np.ndarray[Any, Any]:
     try:
         full = np.empty(shape, array.dtype)
     except MemoryError as error:
-        raise AllocationError(f"{subject}: {error}") from error
+        raise status.no_memory(subject, error) from error
     full[...] = array
     return pack(full, info.element_type) if info.element_type.packed else full
 

@@ -487,7 +487,7 @@ def _copied(pair: Pair, content: Array) -> Array:
     try:
         return content.copy()
     except MemoryError as error:
-        raise AllocationError(f"state {pair.info.name!r}: {error}") from error
+        raise status.no_memory(f"state {pair.info.name!r}", error) from error
 
 
 def _to_host(value: Value) -> Array:

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import shown, wrong_type
-from zrt.errors import AllocationError, ArgumentError, DTypeError, UnknownNameError, UnsupportedError
+from zrt._native import status
+from zrt.errors import ArgumentError, DTypeError, UnknownNameError, UnsupportedError
 from zrt.memory import arrays
 from zrt.types import ElementType, ValueKind
 from zrt.values import symbolic_shapes
@@ -109,7 +110,7 @@ def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
     try:
         array = arrays.native(array)
     except MemoryError as error:
-        raise AllocationError(f"{subject}: {error}") from error
+        raise status.no_memory(subject, error) from error
     # C compares the dtype objects, of which numpy may have several for one type.
     return array if array.dtype is info.element_type.dtype else array.view(info.element_type.dtype)
 
@@ -131,7 +132,7 @@ def as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
     try:
         array = np.asarray(feed)
     except MemoryError as error:
-        raise AllocationError(f"{subject}: {error}") from error
+        raise status.no_memory(subject, error) from error
     except (ValueError, TypeError, OverflowError) as error:
         raise DTypeError(f"{subject}: {error}") from error
     if array.dtype == object:

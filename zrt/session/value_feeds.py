@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from zrt._common.arguments import text, texts, wrong_type
+from zrt._native import status
 from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.session_handle import SessionHandle
-from zrt.errors import AllocationError, DTypeError, Error, UnsupportedError
+from zrt.errors import DTypeError, Error, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import has_device
 from zrt.memory.buffers import Buffer
@@ -56,7 +57,7 @@ def value_of(info: ValueInfo, feed: Any) -> Value:
     except Error:
         raise
     except MemoryError as error:
-        raise AllocationError(f"{subject}: {error}") from error
+        raise status.no_memory(subject, error) from error
 
 
 def _converted(wanted: ValueInfo, feed: Any, subject: str) -> Value:

@@ -6,8 +6,8 @@ Functions here import `containers` and `dlpack_export`, which make values themse
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -70,6 +70,19 @@ def as_output(value: Value) -> Value:
     if value.memory.name != MemoryInfo.cuda_pinned().name:
         return value
     return at_address(value.address, value.shape, value.element_type, owner=value._open())
+
+
+Made = TypeVar("Made")
+
+
+def _made(make: Callable[..., Made], *arguments: Any) -> Made:
+    """What a function makes of the arguments, of which the last one is the subject of its errors."""
+    try:
+        return make(*arguments)
+    except Error:
+        raise
+    except MemoryError as error:
+        raise status.no_memory(arguments[-1], error) from error
 
 
 def _usable(array: np.ndarray[Any, Any], subject: str) -> np.ndarray[Any, Any]:
@@ -223,7 +236,7 @@ class Value(Owner):
         and contain NULs. A string that UTF-8 cannot encode (with a lone surrogate) raises `ArgumentError`, which
         names it.
         """
-        return cls(strings.tensor(texts, shape, subject))
+        return cls(_made(strings.tensor, texts, shape, subject))
 
     @classmethod
     def from_sparse(cls, matrix: Any, copy: bool = False, subject: str = "sparse tensor") -> Value:
@@ -232,7 +245,7 @@ class Value(Owner):
         It borrows the values where it can, and then shows later writes to them; with `copy`, and for strings, ORT
         takes a copy. The indices are always checked and copied, because kernels trust them.
         """
-        return cls(*sparse.wrap(matrix, copy, subject))
+        return cls(*_made(sparse.wrap, matrix, copy, subject))
 
     @classmethod
     def from_sequence(
@@ -250,7 +263,7 @@ class Value(Owner):
         """
         from zrt.values import containers
 
-        return containers.sequence(elements, element_type, key_type, subject)
+        return _made(containers.sequence, elements, element_type, key_type, subject)
 
     @classmethod
     def from_map(
@@ -266,7 +279,7 @@ class Value(Owner):
         """
         from zrt.values import containers
 
-        return containers.mapping(mapping, key_type, value_type, subject)
+        return _made(containers.mapping, mapping, key_type, value_type, subject)
 
     @property
     def kind(self) -> ValueKind:

@@ -7,7 +7,7 @@ import numpy as np
 
 import zrt
 from tests.robustness.vocabulary import A_FACT, NOTHING, Bad, Kind, World, closed, f32, huge_array, wrong_types
-from zrt.errors import DTypeError, ShapeError, UnsupportedError
+from zrt.errors import AllocationError, DTypeError, ShapeError, UnsupportedError
 
 STRINGS = [
     Bad(Kind.WRONG_VALUE, lambda w: ["a", "\ud800"], "string 1", "UTF-8"),
@@ -50,6 +50,7 @@ SPARSE = [
     Bad(Kind.NEGATIVE, coo((-4,), f32(2), [0, 1]), "-4", error=ShapeError),
     Bad(Kind.HUGE, coo((4,), f32(2), [0, 2**62]), "indices", str(2**62)),
     Bad(Kind.HUGE, coo((2**40, 2**40), f32(2), [0, 1]), "2**63", error=ShapeError),
+    Bad(Kind.HUGE, coo((4,), huge_array(), [0, 1]), "sparse tensor", error=AllocationError),
     Bad(Kind.WRONG_SHAPE, coo((4,), f32(2), [0, 1, 2]), "indices", "[2]", "[3]"),
     Bad(Kind.WRONG_RANK, coo((4,), f32(2, 1), [0, 1]), "values", "[2, 1]"),
     Bad(Kind.WRONG_DTYPE, coo((4,), f32(2), [0.5, 1]), "indices", "float64"),
@@ -82,6 +83,7 @@ ELEMENTS = [
     Bad(Kind.CLOSED, lambda w: [closed(w.value())], "element 0", "Value is closed"),
     Bad(Kind.CLOSED, lambda w: [closed(w.buffer())], "element 0", "Buffer is closed"),
     Bad(Kind.HUGE, lambda w: [f32(1), zrt.Value.from_array(huge_array())], "contiguous"),
+    Bad(Kind.HUGE, lambda w: [f32(1), huge_array()], "sequence", error=AllocationError),
 ]
 
 MAP = [
@@ -109,7 +111,7 @@ TAKES = [
     ("Value.from_strings", "shape", STRING_SHAPES, lambda w, bad: zrt.Value.from_strings(["a", "b"], bad)),
     ("Value.from_sparse", "matrix", SPARSE, lambda w, bad: zrt.Value.from_sparse(bad)),
     ("Value.from_sparse", "matrix to copy", SPARSE, lambda w, bad: zrt.Value.from_sparse(bad, copy=True)),
-    ("SparseTensor.scipy", "fields", SPARSE[:1] + SPARSE[13:20], lambda w, bad: bad.scipy()),
+    ("SparseTensor.scipy", "fields", SPARSE[:1] + SPARSE[14:21], lambda w, bad: bad.scipy()),
     ("Value.from_sequence", "elements", ELEMENTS, lambda w, bad: zrt.Value.from_sequence(bad)),
     ("Value.from_sequence", "element_type", ELEMENT_TYPES, lambda w, bad: zrt.Value.from_sequence([], bad)),
     ("Value.from_sequence", "key_type", ELEMENT_TYPES, lambda w, bad: zrt.Value.from_sequence([], "float32", bad)),
