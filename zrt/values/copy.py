@@ -51,14 +51,16 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
     Raises `DTypeError` or `ShapeError` on a mismatch, `ArgumentError` for a read-only destination, and
     `UnsupportedError` if no provider library can copy to or from the device.
     """
-    if not isinstance(pairs, Iterable):
-        raise wrong_type("pairs", "(source, destination) pairs", pairs)
+    try:
+        each = iter(pairs)
+    except TypeError as error:
+        raise wrong_type("pairs", "(source, destination) pairs", pairs) from error
     require_type(stream, SyncStream | None, "stream", "a SyncStream")
     queue = None if stream is None else (stream, stream._open())
     on_host: list[tuple[Any, Any]] = []
     # The other pairs, by where they come from and go to.
     routes: dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]] = {}
-    for index, pair in enumerate(pairs):
+    for index, pair in enumerate(each):
         source, destination = _check(pair, index)
         if isinstance(source, Value) and isinstance(destination, Value):
             routes.setdefault((source.memory, destination.memory), []).append((source, destination))

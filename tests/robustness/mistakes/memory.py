@@ -144,6 +144,7 @@ SINGLE = {
     ],
     "copy_all": [
         Bad(Kind.WRONG_TYPE, lambda w: zrt.copy_all(5), "pairs", "int"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.copy_all(np.array(5)), "pairs", "ndarray"),
         Bad(Kind.WRONG_TYPE, lambda w: zrt.copy_all([5]), "copy 0", "pair"),
     ],
 }  # fmt: skip
