@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support import models, ort
 from zrt import Allocator, AllocatorStats, ArenaConfig, MemoryInfo, Session, SessionOptions, Value
-from zrt.errors import AllocationError, ArgumentError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, UnsupportedError
 from zrt.memory.allocators import CPU, NAMED, read_pairs, write_pairs
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, MemType
 
@@ -67,6 +67,12 @@ class TestMemoryInfo:
         for one, other in ((host, first), (first, pinned), (first, second)):
             assert not one._beside(other)
             assert not other._beside(one)
+
+    @pytest.mark.parametrize("field", ["vendor_id", "alignment"])
+    @pytest.mark.parametrize("value", [-1, 3 << 40, True, "64", 64.0, np.zeros(2)])
+    def test_wrong_number_is_refused_by_name(self, field, value):
+        with pytest.raises((ArgumentError, DTypeError), match=f"MemoryInfo.{field}: "):
+            MemoryInfo("Mine", **{"vendor_id": 0, field: value})
 
     def test_of_describes_other_devices(self):
         npu = MemoryInfo.of("MyNpu", "npu", 3, vendor_id=0xFFFFFFFF, host_accessible=True, alignment=64)

@@ -80,6 +80,10 @@ class MemoryInfo:
         # ORT itself may report a number below 0.
         number = integer(self.device_id, "MemoryInfo.device_id", -MOST_DEVICE_ID - 1, MOST_DEVICE_ID)
         object.__setattr__(self, "device_id", number)
+        if self.vendor_id is not None:
+            integer(self.vendor_id, "MemoryInfo.vendor_id", 0, 2**32 - 1)
+        if integer(self.alignment, "MemoryInfo.alignment", 0, 1 << 30).bit_count() > 1:
+            raise ArgumentError(f"MemoryInfo.alignment: {self.alignment} is not a power of two")
         # A name of another type is refused where it is used.
         if self.device_type == DeviceType.CPU and isinstance(self.name, str):
             object.__setattr__(self, "device_type", NAMED.get(self.name, DeviceType.CPU))
@@ -116,9 +120,6 @@ class MemoryInfo:
         `vendor_id` is the PCI number of the device's vendor, `host_accessible` is true if the CPU can read
         it, `alignment` is a power of two or 0.
         """
-        aligned = integer(alignment, "alignment", 0, 1 << 30)
-        if aligned & (aligned - 1):
-            raise ArgumentError(f"alignment: {alignment} is not a power of two")
         text(name, "MemoryInfo.name")
         host = boolean(host_accessible, "host_accessible")
         return cls(
@@ -128,8 +129,8 @@ class MemoryInfo:
             MemType.CPU if host else MemType.DEFAULT,
             choose(DeviceType, device_type, "device_type"),
             DeviceMemType.HOST_ACCESSIBLE if host else DeviceMemType.DEFAULT,
-            integer(vendor_id, "vendor_id", 0, 2**32 - 1),
-            aligned,
+            vendor_id,
+            alignment,
         )
 
     @classmethod
@@ -177,10 +178,6 @@ class MemoryInfo:
             return Handle.make(table.ReleaseMemoryInfo, [], function, "OrtMemoryInfo", name, *arguments)
         except OrtError as error:
             raise ArgumentError(f"memory {self.name!r}: {error}") from error
-        except OverflowError as error:
-            raise ArgumentError(f"{self!r}: {error}") from error
-        except TypeError as error:
-            raise DTypeError(f"{self!r}: {error}") from error
 
 
 CPU = MemoryInfo.cpu()
