@@ -71,6 +71,8 @@ def write(pointer: Any, array: np.ndarray[Any, Any], subject: str) -> None:
         # It raises for the culprit, unless another thread has replaced that.
         encode(array, subject)
         raise ArgumentError(f"{subject}: the array changed while its strings were read")
+    if code == status.NO_MEMORY:
+        raise AllocationError(f"{subject}: no memory for the strings")
     if code:
         raise status.about(subject, status.to_error(code))
 

@@ -278,7 +278,7 @@ static uintptr_t copy_text(const zrt_call *call, const zrt_tensor *tensor, const
     RETURN_CODE_IF_FAILED(call->api->CreateTensorAsOrtValue(
         allocator, (const int64_t *)feed->view.shape, (size_t)feed->view.ndim, tensor->type, value));
     uintptr_t code = zrt_text_write(call->api, *value, (uintptr_t)feed->view.obj);
-    return code == ZRT_NO_TEXT ? ZRT_UNREADABLE : code;
+    return code == ZRT_NO_TEXT || code == ZRT_NO_MEMORY ? ZRT_UNREADABLE : code;
 }
 
 static uintptr_t wrap_feeds(const zrt_call *call, feed *feeds, OrtValue **values) {

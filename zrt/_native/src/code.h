@@ -8,8 +8,8 @@
    fork, in the parent, and nothing ran. Of a run on a state: ZRT_STATE_BUSY: another run or thread uses the state.
    ZRT_STATE_FOREIGN: the state does not fit the lane. ZRT_STATE_FULL: the steps of the run exceed its capacity. Of a
    tensor of strings: ZRT_NO_TEXT, an array does not suit, or an element is no string. ZRT_UNREADABLE: a feed cannot be
-   copied, or there is no memory for it, and nothing ran. ZRT_NO_MEMORY: there is none for a result. ZRT_LAST: the
-   largest. */
+   copied, or there is no memory for it, and nothing ran. ZRT_NO_MEMORY: there is none for a result, or for the UTF-8 of
+   strings. ZRT_LAST: the largest. */
 enum {
     ZRT_OK = 0,
     ZRT_BUSY = 1,

@@ -20,13 +20,18 @@ static uintptr_t write_bytes(const OrtApi *api, OrtValue *tensor, size_t index, 
     return code;
 }
 
+/* The code after Python failed to read a string or an array; clears Python's error. */
+static uintptr_t no_text(void) {
+    uintptr_t code = PyErr_ExceptionMatches(PyExc_MemoryError) ? ZRT_NO_MEMORY : ZRT_NO_TEXT;
+    PyErr_Clear();
+    return code;
+}
+
 /* As write_bytes, for bytes that may be no UTF-8. */
 static uintptr_t write_checked(const OrtApi *api, OrtValue *tensor, size_t index, const char *text, size_t length) {
     PyObject *decoded = PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, NULL);
-    if (decoded == NULL) {
-        PyErr_Clear();
-        return ZRT_NO_TEXT;
-    }
+    if (decoded == NULL)
+        return no_text();
     Py_DecRef(decoded);
     return write_bytes(api, tensor, index, text, length);
 }
@@ -41,12 +46,11 @@ static uintptr_t write_object(const OrtApi *api, OrtValue *tensor, size_t index,
         return PyBytes_AsStringAndSize(element, (char **)&text, &length) != 0
                    ? ZRT_NO_TEXT
                    : write_checked(api, tensor, index, text, (size_t)length);
-    if (PyUnicode_Check(element))
-        text = PyUnicode_AsUTF8AndSize(element, &length);
-    if (text == NULL) {
-        PyErr_Clear();
+    if (!PyUnicode_Check(element))
         return ZRT_NO_TEXT;
-    }
+    text = PyUnicode_AsUTF8AndSize(element, &length);
+    if (text == NULL)
+        return no_text();
     return write_bytes(api, tensor, index, text, (size_t)length);
 }
 
@@ -159,6 +163,8 @@ uintptr_t zrt_text_write(const OrtApi *api, OrtValue *tensor, uintptr_t array) {
                 code = write_element(api, tensor, i, kind, element, size);
         }
         PyBuffer_Release(&view);
+    } else {
+        code = no_text();
     }
     PyErr_Clear();
     PyGILState_Release(state);

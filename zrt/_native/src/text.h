@@ -3,7 +3,8 @@
 #pragma once
 
 /* Writes the elements of `array`, the address of a numpy array, into a tensor of as many strings. Returns ZRT_NO_TEXT
-   for an array that is not contiguous or not of strings, and for a string that UTF-8 cannot encode. */
+   for an array that is not contiguous or not of strings, and for a string that UTF-8 cannot encode; ZRT_NO_MEMORY where
+   there is none for its UTF-8. */
 uintptr_t zrt_text_write(const OrtApi *api, OrtValue *tensor, uintptr_t array);
 
 /* Puts the strings of a tensor, dense or sparse, into `array`, the address of a numpy array of as many objects. Bytes
