@@ -1,6 +1,7 @@
 """`InferenceSession`: runs over `OrtValue` and over vectors of values, on the official package and on zrt's."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class TestOrtValues:
         passed, z = load(model(text)).run_with_ort_values(None, feeds)
         assert (np.shares_memory(passed.numpy(), w), z.numpy().tolist()) == (True, [6, 6])
 
-    @pytest.mark.parametrize("shape", [",".join("1" * 65), ""], ids=["declared", "undeclared"])
+    @pytest.mark.parametrize("shape", [",".join("1" * 65), "", "1"], ids=["declared", "undeclared", "declared wrongly"])
     def test_results_may_have_more_dimensions_than_arrays(self, ort: Any, load: Any, shape: str) -> None:
         text = f"agraph (float[1] x, int64[n] s) => (float[{shape}] z) {{ z = Reshape(x, s) }}"
         feeds = {"x": np.ones(1, np.float32), "s": np.ones(65, np.int64)}
@@ -88,6 +89,17 @@ class TestOrtValues:
         feeds = {"x": ort.OrtValue.ortvalue_from_numpy(np.ones(2, np.float32))}
         values = load(models.sparse_constant()).run_with_ort_values(None, feeds)
         assert [value.is_sparse_tensor() for value in values] == [True, False]
+
+    @ours
+    def test_later_runs_of_a_model_that_declares_wrongly_are_made_once(self, ort: Any, tmp_path: Path) -> None:
+        options = ort.SessionOptions()
+        options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "trace")
+        session = ort.InferenceSession(models.sparse_constant(), options)
+        feeds = {"x": ort.OrtValue.ortvalue_from_numpy(np.ones(2, np.float32))}
+        for _ in range(4):
+            session.run_with_ort_values(None, feeds)
+        # The first one is two runs over arrays and one over values.
+        assert Path(session.end_profiling()).read_text().count('"model_run"') == 3 + 3
 
     def test_absent_optional_has_no_value(self, ort: Any) -> None:
         session = ort.InferenceSession(

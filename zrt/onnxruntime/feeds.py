@@ -17,11 +17,24 @@ from zrt.values.value import Value
 
 # The official package has arrays of bytes for this type.
 AS_BYTES = ElementType.FLOAT8E4M3FN
+# The kinds of numpy's dtypes whose arrays become an `OrtValue` as they are.
+_NUMERIC = "biuf"
 
 
 def is_array(info: ValueInfo) -> bool:
     """Whether `zrt.Session.run` returns an output of this declaration as the array that the official package has."""
     return info.kind is ValueKind.TENSOR and not info.element_type.packed and info.element_type is not AS_BYTES
+
+
+def is_numeric(info: ValueInfo) -> bool:
+    """Whether numpy has an array of numbers for an output of this declaration."""
+    fits = info.shape is not None and len(info.shape) <= arrays.MOST_DIMENSIONS
+    return fits and is_array(info) and info.element_type.dtype.kind in _NUMERIC
+
+
+def are_numbers(results: list[Any]) -> bool:
+    """Whether all results of a run are arrays of numbers."""
+    return all(type(each) is np.ndarray and each.dtype.kind in _NUMERIC for each in results)
 
 
 def official(result: Any) -> Any:

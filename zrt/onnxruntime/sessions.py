@@ -18,7 +18,6 @@ from zrt._native.cdata import address_of
 from zrt.errors import ArgumentError, CallbackError, DTypeError, ModelError, OrtError, ProviderError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.loading.session_options import SessionOptions
-from zrt.memory.arrays import MOST_DIMENSIONS
 from zrt.onnxruntime import conversions, errors, feeds, notices, process, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import ProviderOptions, Providers
@@ -33,8 +32,6 @@ from zrt.values.value import Value
 
 _WEBGPU = "WebGpuExecutionProvider"
 _DISABLED = "optimization.disable_specified_optimizers"
-# Of numpy, the kinds of dtypes whose arrays an `OrtValue` is made of.
-_NUMBERS = "biuf"
 
 
 def _options(options: Any, subject: str) -> Any:
@@ -275,7 +272,7 @@ class Session:
         """Starts a run and returns; at its end a thread calls ``callback(results, user_data, error)``.
 
         `error` is "" after a successful run; after another one `results` is empty, and `error` has the reason. Feeds
-        that cannot be converted raise here.
+        that cannot be converted raise here. An exception of the callback goes to `threading.excepthook`.
         """
         conversions.function(callback, "callback")
         options = _options(run_options, "run_options")
@@ -312,25 +309,21 @@ class Session:
         if self._makes_arrays:
             arrays = {name: value._as_array() for name, value in contents.items()}
             if not any(array is None for array in arrays.values()):
-                results = Session.run(self, output_names, arrays, run_options)
-                # A model may declare an output wrongly.
-                if all(type(each) is np.ndarray and each.dtype.kind in _NUMBERS for each in results):
-                    return [ort.OrtValue._of(None, array) for array in results]
+                with suppress(UnsupportedError):
+                    results = Session.run(self, output_names, arrays, run_options)
+                    if feeds.are_numbers(results):
+                        return [ort.OrtValue._of(None, array) for array in results]
+                # The model declares an output wrongly: it is sparse, or has more dimensions than numpy has.
+                vars(self)["_makes_arrays"] = False
         values = {name: value._to_zrt() for name, value in contents.items()}
         names = self._wanted(output_names)
         return [ort.OrtValue._of(each) for each in self._retried(lambda: self._run_values(names, values, run_options))]
 
     @cached_property
     def _makes_arrays(self) -> bool:
-        """Whether numpy has arrays of numbers for all outputs, none of which is an input too: it would share memory."""
+        """Whether all outputs are arrays of numbers, and none is an input, whose memory it would share."""
         inputs = {info.name for info in (*self._session.inputs, *self._session.initializers)}
-        return inputs.isdisjoint(self._session.output_names) and all(
-            feeds.is_array(info)
-            and info.element_type.dtype.kind in _NUMBERS
-            and info.shape is not None
-            and len(info.shape) <= MOST_DIMENSIONS
-            for info in self._session.outputs
-        )
+        return inputs.isdisjoint(self._session.output_names) and all(map(feeds.is_numeric, self._session.outputs))
 
     def run_with_ortvaluevector(
         self,
