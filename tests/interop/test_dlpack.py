@@ -23,6 +23,7 @@ from tests.support.interrupts import on_its_own
 from zrt.errors import ArgumentError, DLPackError, DTypeError, UnsupportedError
 from zrt.interop import dlpack
 from zrt.interop.dlpack import element_type_in
+from zrt.session.call import CALLS_SETTLED
 from zrt.types import ElementType, pack
 from zrt.values import dlpack_export
 from zrt.values.dlpack_export import Device
@@ -345,6 +346,15 @@ class TestFeeds:
         prepared = add.prepare([Carried(x), x])
         x[0] = 5
         assert prepared.run()[0].tolist() == [10, 2, 4, 6]
+
+    def test_tensors_of_many_lengths_share_a_call(self, add: zrt.Session) -> None:
+        for size in range(CALLS_SETTLED + 1):
+            add.run([np.ones(size, np.float32)] * 2)
+        calls = add._calls
+        for size in range(100, 103):
+            feed = Carried(np.arange(size, dtype=np.float32))
+            assert add.run([feed, feed])[0].tolist() == [2 * each for each in range(size)]
+        assert add._calls is calls
 
     def test_errors_name_the_input(self, add: zrt.Session) -> None:
         x = np.arange(4, dtype=np.float32)

@@ -5,6 +5,7 @@ A capsule may be released before or after the value made from it. Not tested on 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from zrt._common.arguments import require_type, shown, wrong_type
@@ -12,7 +13,7 @@ from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, address_of, numbers, pointer_to
 from zrt._native.handle import Handle
-from zrt.errors import AllocationError, DLPackError, DTypeError, Error
+from zrt.errors import DLPackError, DTypeError, Error, ShapeError
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, MOST_DEVICE_ID, MemoryInfo
 from zrt.types import ElementType, MemType, as_shape, nbytes, require_tensors
@@ -53,11 +54,16 @@ def from_dlpack(
 
     Not tested on hardware: ROCm.
     """
+    require_type(copy, bool | None, "copy", "True, False or None")
+    require_type(device, MemoryInfo | None, "device", "a MemoryInfo")
+    return adopt(_exported(thing, device, copy, stream, subject), copy is True, subject)
+
+
+def _exported(thing: Any, device: MemoryInfo | None, copy: bool | None, stream: int | None, subject: str) -> Any:
+    """The capsule that the other library makes; the arguments are those of `from_dlpack`."""
     if not hasattr(type(thing), "__dlpack__") or not hasattr(type(thing), "__dlpack_device__"):
         raise wrong_type(subject, "an object with __dlpack__", thing)
     arrays.check_unmasked(thing, subject)
-    require_type(copy, bool | None, "copy", "True, False or None")
-    require_type(device, MemoryInfo | None, "device", "a MemoryInfo")
     keywords: dict[str, Any] = {}
     try:
         kind, number = pair(thing.__dlpack_device__(), "__dlpack_device__")
@@ -70,12 +76,11 @@ def from_dlpack(
         if stream is not None:
             check_stream(kind, stream)
             keywords["stream"] = stream
-        capsule = _capsule(thing, keywords)
+        return _capsule(thing, keywords)
     except Error as error:
         raise status.about(subject, error) from error
     except Exception as error:
         raise DLPackError(f"{subject}: {type(thing).__name__} does not export it: {error}") from error
-    return adopt(capsule, copy is True, subject)
 
 
 def _capsule(thing: Any, keywords: dict[str, Any]) -> Any:
@@ -104,9 +109,10 @@ def _known(tensor: Any) -> ElementType | None:
 
 
 def as_feed(thing: Any, subject: str) -> Any:
-    """Another library's tensor as a feed: a value over its memory, or else `thing` itself where numpy can read it."""
+    """Another library's tensor as a feed: an array over its memory; a value on a device, and where numpy has no such
+    array; or else `thing` itself where numpy can read it."""
     try:
-        return from_dlpack(thing, subject=subject)
+        return _owned(_exported(thing, None, None, None, subject), False, subject, array=True)
     except Error:
         if not _readable(thing):
             raise
@@ -124,6 +130,12 @@ def _readable(thing: Any) -> bool:
 
 def adopt(capsule: Any, copy: bool, subject: str) -> Value:
     """A value over a capsule's tensor. The capsule is consumed, also where this raises."""
+    value: Value = _owned(capsule, copy, subject)
+    return value
+
+
+def _owned(capsule: Any, copy: bool, subject: str, array: bool = False) -> Any:
+    """`adopt`; with `array` an array in the place of a value on the host, where numpy has one."""
     # The handle exists before it owns the tensor, so that an interrupt in between leaks nothing.
     handle = Handle.own(NULL, _give_back)
     kind = lib.zrt_dlpack_take(id(capsule), handle.reference)
@@ -138,10 +150,10 @@ def adopt(capsule: Any, copy: bool, subject: str) -> Value:
     else:
         managed = pointer_to(handle.pointer, "zrt_dl_plain")
         flags = 0
-    return _value(managed.tensor, flags, handle, copy, subject)
+    return _over(managed.tensor, flags, handle, copy, subject, array)
 
 
-def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) -> Value:
+def _over(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str, array: bool) -> Any:
     element_type = _element_type(tensor, flags, subject)
     memory = _memory(tensor, subject)
     rank = tensor.ndim
@@ -160,6 +172,9 @@ def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) ->
     if reason:
         hint = "; zrt.from_dlpack(tensor, copy=True) makes one" if memory.is_host and not element_type.packed else ""
         raise DLPackError(f"{subject}: {reason}, and is to be used without a copy{hint}")
+    if array and memory.is_host and not element_type.packed:
+        with suppress(ShapeError):
+            return arrays.view(handle, address, shape, element_type, writeable)
     value = over(pointer_to(address), size, shape, element_type, [handle], subject, memory)
     return Value(value, writeable)
 
@@ -216,7 +231,10 @@ def _copied(
     if element_type.packed:
         if reason:
             raise DLPackError(f"{subject}: {reason}, and packed elements are copied only as they lie")
-        packed = arrays.view(handle, address, shape, element_type).copy()
+        try:
+            packed = arrays.view(handle, address, shape, element_type).copy()
+        except MemoryError as error:
+            raise status.no_memory(subject, error) from error
         return Value.from_packed(packed, element_type, shape, subject)
     width = element_type.bits // 8
     steps = None
@@ -226,7 +244,7 @@ def _copied(
     try:
         copied = arrays.strided(handle, address, shape, steps, width).copy(order="C")
     except MemoryError as error:
-        raise AllocationError(f"{subject}: {error}") from error
+        raise status.no_memory(subject, error) from error
     except (ValueError, OverflowError) as error:
         raise DLPackError(f"{subject}: numpy has no array of shape {shape}, strides {strides}: {error}") from error
     return Value.from_array(copied.view(element_type.dtype), subject)

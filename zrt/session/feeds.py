@@ -38,8 +38,9 @@ def by_name(
 ) -> list[tuple[ValueInfo, Any]]:
     """Each fed input with its feed, in the session's order; overridable initializers only if they are fed.
 
-    An input of optional type may be missing or None. Tensors of other libraries are returned as values. An object with
-    a method `__zrt_feed__`, such as an `OrtValue` of the drop-in, stands for the feed that this method returns.
+    An input of optional type may be missing or None. Tensors of other libraries are returned as arrays, or as values
+    where numpy has none. An object with a method `__zrt_feed__`, such as an `OrtValue` of the drop-in, stands for the
+    feed that this method returns.
     """
     if isinstance(feeds, Mapping):
         # Any other mapping than a dict is read item by item, as its class defines them.
@@ -64,7 +65,7 @@ def by_name(
 
 
 def _adopted(info: ValueInfo, feed: Any) -> Any:
-    """The feed, or a value over its memory if it is a tensor of another library."""
+    """The feed; for a tensor of another library an array over its memory, or a value where numpy has none."""
     if isinstance(feed, np.ndarray):
         return feed
     held = getattr(type(feed), "__zrt_feed__", None)
@@ -75,9 +76,7 @@ def _adopted(info: ValueInfo, feed: Any) -> Any:
     from zrt.interop import dlpack
     from zrt.values.value import Value
 
-    if isinstance(feed, Value):
-        return feed
-    return dlpack.as_feed(feed, f"input {info.name!r}")
+    return feed if isinstance(feed, Value) else dlpack.as_feed(feed, f"input {info.name!r}")
 
 
 def unbindable(info: ValueInfo) -> str:
