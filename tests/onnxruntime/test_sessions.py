@@ -7,10 +7,7 @@ import inspect
 import json
 import os
 import pickle
-import queue
 import re
-import sys
-import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -24,10 +21,7 @@ import pytest
 import zrt
 from tests.onnxruntime.models import FEEDS, ONES, TWOS, model
 from tests.onnxruntime.packages import ours
-from tests.support.interrupts import on_its_own
-from tests.support.models import LOOP
 from zrt.onnxruntime import errors
-from zrt.session import async_runs
 
 
 def lists(results: Any) -> list[Any]:
@@ -361,142 +355,6 @@ def test_methods_have_the_official_arguments(ort: Any) -> None:
             ], name
     collection = importlib.import_module(f"{ort.__name__}.capi.onnxruntime_inference_collection")
     assert ort.InferenceSession.__mro__[1] is collection.Session
-
-
-@pytest.fixture(scope="module")
-def session(ort: Any) -> Any:
-    # The official package needs a thread besides the caller's for `run_async`, and may wait forever for a session that
-    # is dropped before its last run has returned.
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 2
-    return ort.InferenceSession(model(), options)
-
-
-class TestAsync:
-    """`run_async`: a callback at the end of the run, on another thread."""
-
-    @staticmethod
-    def ended(session: Any, *arguments: Any) -> tuple[Any, ...]:
-        """The arguments of the callback, and whether it was on this thread."""
-        calls: list[Any] = []
-        done = threading.Event()
-
-        def callback(results: Any, user_data: Any, error: str) -> None:
-            calls.append((results, user_data, error, threading.get_ident() == caller))
-            done.set()
-
-        caller = threading.get_ident()
-        names, feeds, user_data, *options = arguments
-        assert session.run_async(names, feeds, callback, user_data, *options) is None
-        assert done.wait(30)
-        call: tuple[Any, ...] = calls[0]
-        return call
-
-    @pytest.mark.parametrize("feed", [ONES, [[1, 1, 1, 1]]])
-    def test_callback_gets_the_results(self, ort: Any, session: Any, feed: Any) -> None:
-        data = object()
-        for options in ([], [None], [ort.RunOptions()]):
-            results, user_data, error, here = self.ended(session, None, {"x": feed, "y": ONES}, data, *options)
-            assert (lists(results), error, here) == ([TWOS], "", False)
-            assert user_data is data
-
-    @pytest.mark.parametrize(
-        ("names", "feed", "words"),
-        [
-            (None, ONES[0], "Invalid rank for input: x Got: 1 Expected: 2 Please fix either the inputs/outputs"),
-            (None, ONES.astype("f8"), "Unexpected input data type. Actual: (tensor(double)) , expected: (tensor(flo"),
-            (["q"], ONES, "Invalid output name: q"),
-        ],
-    )
-    def test_callback_gets_the_error(self, session: Any, names: Any, feed: Any, words: str) -> None:
-        results, _, error, here = self.ended(session, names, {"x": feed, "y": ONES}, None)
-        assert results == []
-        assert error.startswith(words)
-        assert not here
-
-    def test_wrong_arguments_raise_at_once(self, session: Any) -> None:
-        with pytest.raises(ValueError, match=re.escape("Required inputs (['y']) are missing")):
-            session.run_async(None, {"x": ONES}, print, None)
-        with pytest.raises(RuntimeError, match="Unable to handle object of type <class 'float'>"):
-            session.run_async(None, {"x": 1.0, "y": ONES}, print, None)
-        with pytest.raises(TypeError):
-            session.run_async(None, FEEDS, 1, None)
-
-    def test_result_that_is_an_input_is_a_copy(self, ort: Any) -> None:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = 2
-        data = model("agraph (float[n] x) => (float[n] y, float[n] x) { y = Identity(x) }")
-        x = np.ones(2, np.float32)
-        (_, passed), *_ = self.ended(ort.InferenceSession(data, options), None, {"x": x}, None)
-        x[:] = 9
-        passed[0] = 8
-        assert (passed.tolist(), x.tolist()) == ([8, 1], [9, 9])
-
-    def test_results_have_the_form_of_those_of_run(self, ort: Any) -> None:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = 2
-        data = model("agraph (float[n] x) => (float[n] y, seq(float[n]) s) { y = Neg(x) s = SequenceConstruct(x, y) }")
-        session, feeds = ort.InferenceSession(data, options), {"x": ort.OrtValue.ortvalue_from_numpy(ONES[0])}
-        assert lists(session.run(None, feeds)[:1]) == [[-1] * 4]
-        (y, sequence), _, error, _ = self.ended(session, ["y", "s"], feeds, None)
-        assert (y.tolist(), lists(sequence), error) == ([-1] * 4, [[1] * 4, [-1] * 4], "")
-
-    @ours
-    def test_interrupted_caller_holds_up_no_run(self, ort: Any, session: Any, options: Any, endless: Any) -> None:
-        loop = ort.InferenceSession(model(f"agraph {LOOP}"), options)
-
-        def start(left: int) -> None:
-            """Starts a run, and interrupts the call as it takes a `Condition`, after it has taken `left` of them."""
-
-            def trace(frame: Any, event: str, _: Any) -> Any:
-                nonlocal left
-                if event == "return" and frame.f_code is threading.Condition.__enter__.__code__:
-                    left -= 1
-                    if left < 0:
-                        raise KeyboardInterrupt
-                return trace
-
-            sys.settrace(trace)
-            try:
-                with contextlib.suppress(KeyboardInterrupt):
-                    loop.run_async(None, endless, lambda *_: None, None, stop)
-            finally:
-                sys.settrace(None)
-
-        # The first runs start the threads.
-        for left in (100, 0, 1, 2):
-            stop = ort.RunOptions()
-            for _ in range(async_runs._MOST_WORKERS):
-                on_its_own(start, left)
-            stop.terminate = True
-        results, *_ = self.ended(session, None, FEEDS, None)
-        assert lists(results) == [TWOS]
-
-    @ours
-    def test_exception_of_the_callback_is_heard(self, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        heard: queue.Queue[Any] = queue.Queue()
-        monkeypatch.setattr(threading, "excepthook", heard.put)
-        session.run_async(None, FEEDS, lambda *_: 1 / 0, None)
-        assert heard.get(timeout=30).exc_type is ZeroDivisionError
-        # The thread goes on.
-        assert lists(self.ended(session, None, FEEDS, None)[0]) == [TWOS]
-
-    @ours
-    def test_callback_may_be_none(self, ort: Any) -> None:
-        assert ort.InferenceSession(model()).run_async(None, FEEDS, None, None) is None
-
-    @ours
-    def test_session_and_feeds_may_be_dropped_during_the_run(self, ort: Any) -> None:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = 2
-        ended: queue.Queue[Any] = queue.Queue()
-        count = 50
-        for _ in range(count):
-            session = ort.InferenceSession(model(), options)
-            feeds = {name: np.ones((100, 4), np.float32) for name in "xy"}
-            session.run_async(None, feeds, lambda results, *_: ended.put(results[0].sum()), None)
-            del session, feeds
-        assert [ended.get(timeout=30) for _ in range(count)] == [800] * count
 
 
 @pytest.mark.parametrize("recorded", [False, True])

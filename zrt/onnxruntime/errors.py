@@ -102,6 +102,13 @@ def ort_error(error: BaseException) -> OrtError | None:
     return cause
 
 
+def reason(error: BaseException | None) -> str:
+    """The text for a callback: "" without an error; ONNX Runtime's own words for its error; never "" for others."""
+    if error is None:
+        return ""
+    return error.ort_message if isinstance(error, OrtError) else str(error) or type(error).__name__
+
+
 def translate(error: Exception, code: int = 0) -> Exception:
     """The exception to raise in the place of one of zrt's.
 

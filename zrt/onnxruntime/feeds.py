@@ -153,6 +153,11 @@ def as_arrays(feeds: dict[str, Any], inputs: Iterable[ValueInfo]) -> dict[str, A
     return feeds
 
 
+def settled(feeds: dict[str, Any]) -> dict[str, Any]:
+    """The feeds of a run that begins later. The caller may write into a strided array by then, or change a shape."""
+    return {name: arrays.native(feed).view() if type(feed) is np.ndarray else feed for name, feed in feeds.items()}
+
+
 def _sequence(info: ValueInfo, name: str, feed: list[Any]) -> Value:
     maps = info.element is not None and info.element.kind is ValueKind.MAP
     if not maps and not all(isinstance(each, np.ndarray) for each in feed):

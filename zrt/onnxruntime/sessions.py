@@ -13,7 +13,7 @@ import numpy as np
 
 # Its names are imported at their first use: many programs need no values, devices and bindings.
 import zrt.onnxruntime as ort
-from zrt._native import ort_messages
+from zrt._native import callback_errors, ort_messages
 from zrt._native.cdata import address_of
 from zrt.errors import ArgumentError, CallbackError, DTypeError, ModelError, OrtError, ProviderError, UnsupportedError
 from zrt.loading.run_options import RunOptions
@@ -202,9 +202,8 @@ class Session:
             names = output_names = conversions.listed(names)
         try:
             options = None if run_options is None else run_options._to_zrt()
-            # Other options are refused below.
             if type(input_feed) is dict and (options is None or type(options) is RunOptions):
-                # The first lines of `zrt.Session.run`, without a call of Python where there are no options.
+                # As `zrt.Session.run` begins, without a call of Python where there are no options. Others: see below.
                 if options is None:
                     answer = run_feeds(self._session._calls, input_feed, names)
                 else:
@@ -272,12 +271,13 @@ class Session:
         """Starts a run and returns; at its end a thread calls ``callback(results, user_data, error)``.
 
         `error` is "" after a successful run; after another one `results` is empty, and `error` has the reason. Feeds
-        that cannot be converted raise here. An exception of the callback goes to `threading.excepthook`.
+        that cannot be converted raise here. Contiguous arrays are read in place until the run ends. An exception of the
+        callback goes to `threading.excepthook`.
         """
         conversions.function(callback, "callback")
         options = _options(run_options, "run_options")
         try:
-            work = self._session._ready(self._arrays(input_feed), output_names or None, options)
+            work = self._session._ready(feeds.settled(self._arrays(input_feed)), output_names or None, options)
         except Exception:
             # As in `run`: by the official package's rules.
             self._check_names(input_feed)
@@ -588,6 +588,13 @@ class _CallbackRun(async_runs.Run):
         self._callback, self._data = callback, data
 
     def _settle(self, results: list[Any], error: BaseException | None) -> None:
-        message = "" if error is None else error.ort_message if isinstance(error, OrtError) else str(error)
+        answer = []
+        try:
+            answer = list(map(feeds.result, results))
+        except Exception as raised:
+            error = raised.with_traceback(None)
         if self._callback is not None:
-            self._callback(list(map(feeds.result, results)), self._data, message)
+            try:
+                self._callback(answer, self._data, errors.reason(error))
+            except BaseException:
+                callback_errors.report()
