@@ -163,6 +163,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "relay-256KiB": lambda: relay(256 * KIB),
     "relay-4MiB": lambda: relay(4 * MIB),
     "relay-16MiB": lambda: relay(16 * MIB),
+    "relay-64MiB": lambda: relay(64 * MIB),
     "mlp": mlp,
     "squeezenet": real_architecture,
 }
