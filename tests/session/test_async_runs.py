@@ -5,7 +5,6 @@ import concurrent.futures
 import gc
 import inspect
 import logging
-import sys
 import threading
 import time
 import weakref
@@ -16,7 +15,7 @@ import pytest
 
 import zrt
 from tests.support import models
-from tests.support.interrupts import on_its_own
+from tests.support.interrupts import interrupt_at_start_of
 from tests.support.models import LOOP
 from tests.support.together import in_threads
 from zrt import errors
@@ -344,20 +343,7 @@ def test_interrupt_at_the_end_of_a_wait_holds_up_no_later_wait(add, background):
     future = add.submit(FEEDS)
     concurrent.futures.wait([future])
 
-    def interrupted():
-        def trace(frame, event, _):
-            # Python looks for signals at the start of a function.
-            if frame.f_code is async_runs._open_gate.__code__:
-                raise KeyboardInterrupt
-
-        sys.settrace(trace)
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                future.result()
-        finally:
-            sys.settrace(None)
-
-    on_its_own(interrupted)
+    interrupt_at_start_of(async_runs._open_gate, future.result)
     [total] = background(future.result).result()
     assert (total == SUM).all()
 

@@ -14,7 +14,7 @@ from benches.models import build as bench_models
 from tests.support import models
 from tests.support.arrays import Tracked, f32
 from tests.support.bindings import bind, ran
-from tests.support.interrupts import on_its_own
+from tests.support.interrupts import interrupt_at_start_of, on_its_own
 from zrt.errors import ArgumentError, BusyError, DTypeError, TerminatedError, UnsupportedError
 from zrt.session import io_binding
 
@@ -324,21 +324,9 @@ class TestCuda:
 
 
 def test_interrupt_at_the_start_of_a_new_binding_is_the_only_error(relu, monkeypatch) -> None:
-    def interrupted():
-        def trace(frame, event, _):
-            if frame.f_code is io_binding._Bound.__init__.__code__:
-                raise KeyboardInterrupt
-
-        sys.settrace(trace)
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                relu.binding()
-        finally:
-            sys.settrace(None)
-
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", lambda error: unraisable.append(repr(error.exc_value)))
-    on_its_own(interrupted)
+    interrupt_at_start_of(io_binding._Bound.__init__, relu.binding)
     gc.collect()
     assert unraisable == []
 

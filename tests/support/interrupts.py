@@ -3,11 +3,12 @@
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, Self
 
 
@@ -19,6 +20,29 @@ def on_its_own(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function, *arguments).result()
+
+
+def interrupt_at_start_of(function: FunctionType, call: Callable[[], Any]) -> None:
+    """Makes the call on a thread of its own, and interrupts it at the start of this function, which it calls.
+
+    Python looks for signals at the start of each of its functions.
+    """
+
+    def trace(frame: FrameType, event: str, _: Any) -> None:
+        if frame.f_code is function.__code__:
+            raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        sys.settrace(trace)
+        try:
+            call()
+        except KeyboardInterrupt:
+            return
+        finally:
+            sys.settrace(None)
+        raise AssertionError(f"the call did not reach {function.__qualname__}")
+
+    on_its_own(interrupted)
 
 
 class Storm:

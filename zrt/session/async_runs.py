@@ -160,7 +160,7 @@ class Run:
                 _this_thread.busy = True
                 self._settle(results, error)
             except MemoryError as raised:
-                # Whoever waits would wait forever. Its traceback has the results.
+                # Without an end of the run the caller would wait forever. The error's traceback would keep the results.
                 self._settle([], raised.with_traceback(None))
         except BaseException:
             callback_errors.report()

@@ -76,7 +76,7 @@ Made = TypeVar("Made")
 
 
 def _made(make: Callable[..., Made], *arguments: Any) -> Made:
-    """What a function makes of the arguments, of which the last one is the subject of its errors."""
+    """Calls `make`; a lack of memory becomes an `AllocationError` about its last argument, the subject."""
     try:
         return make(*arguments)
     except Error:
