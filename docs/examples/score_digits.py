@@ -54,6 +54,7 @@ def main() -> None:
     arguments = parser.parse_args()
     data, results = arguments.folder / "digits.parquet", arguments.folder / "results.parquet"
     try:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
         write_rows(data)
     except OSError as error:
         sys.exit(f"{data}: {error}")

@@ -44,6 +44,13 @@ def test_first_value_is_named_with_status_1(zrt, model, other):
     assert [line.split()[0] for line in lines if line.startswith((" m", " t"))] == ["m2", "t2"]
 
 
+def test_inputs_are_shown_with_their_shapes_and_origin(zrt, zrt_json, saved):
+    path = saved(models.parse("(float[n, 3] x, float[m] z) => (float[n, 3] y) { y = Neg(x) }"))
+    sides = ("diff", path, "default", "reference", "--input", "z=1,2")
+    assert zrt(*sides).splitlines()[-2:] == ["input x: float32[1, 3], made up", "input z: float32[2], given"]
+    assert zrt_json(*sides)["inputs"]["x"] == {"type": "float32", "shape": [1, 3], "source": "made up"}
+
+
 def test_tolerance_decides(zrt, model, other):
     assert "equal" in zrt("diff", model, "default", f"model={other}", "--atol", "10")
 

@@ -141,6 +141,10 @@ class TestBuiltin:
         counting.run(None)
         counting.run(timeout=None)
 
+    def test_feeds_of_a_run_are_written_before(self, counting):
+        with pytest.raises(DTypeError, match="a lane's run takes no feeds: write them into `inputs`"):
+            counting.run({"x": np.zeros(1, np.float32)})
+
     def test_it_takes_lanes_only(self, counting):
         for other in (3, counting.session, object()):
             with pytest.raises(TypeError, match="Lane"):

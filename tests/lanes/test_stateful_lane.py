@@ -87,6 +87,10 @@ class TestRunning:
             assert lane.state["h"].tolist() == [number + 1 for number in start]
             lane.state.reset()
 
+    def test_pairs_the_other_way_round_are_shown_the_right_way(self, session):
+        with pytest.raises(UnknownNameError, match=r"'hn' is an output and 'h' an input.* as in \{'hn': 'h'\}"):
+            session.lane(state={"h": "hn"})
+
     def test_ports_of_the_state_are_no_ports_of_the_lane(self, lane):
         assert list(lane.inputs) == ["x"]
         assert list(lane.outputs) == ["y"]

@@ -244,6 +244,15 @@ class TestWays:
         with pytest.raises(zrt.errors.DTypeError, match="options"):
             zrt.Session(model, {"cache": True})
 
+    @pytest.mark.parametrize("name", ["true", "Yes", "off"])
+    def test_name_that_means_a_switch_is_no_folder(self, model, tmp_path, monkeypatch, name):
+        monkeypatch.chdir(tmp_path)
+        for make in (zrt.Session, zrt.SessionSpec):
+            with pytest.raises(zrt.errors.ArgumentError, match=f"cache: '{name}' would be a folder; ./{name} is one"):
+                make(model, zrt.SessionOptions(cache=name))
+        assert not (tmp_path / name).exists()
+        zrt.Session(model, zrt.SessionOptions(cache=f"./{name}"))
+
     def test_empty_name_is_refused(self, model, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(zrt.errors.ArgumentError, match="cache: the name of the folder is empty"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ from zrt.types import GraphOptimizationLevel
 
 # The command alone needs the onnx package, which takes long to import.
 if TYPE_CHECKING:
+    from zrt.bench.inputs import Inputs
     from zrt.diagnosis.diff import Diff
 
 WORST = 10
@@ -65,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         from zrt.cli import diff_plot
 
         diff_plot.draw(found, f"{arguments.model.name}: {arguments.a} and {arguments.b}", drawn)
-    common.print_result(arguments, _finite(found.to_dict()), _show, found, arguments.worst, drawn)
+    document = found.to_dict() | {"inputs": {name: asdict(fed) for name, fed in made.described.items()}}
+    common.print_result(arguments, _finite(document), _show, found, made, arguments.worst, drawn)
     return 0 if found.equal else common.FAILED
 
 
@@ -118,7 +121,7 @@ def _side(text: str, model: Path) -> SessionSpec | Literal["reference"]:
     return SessionSpec(model, settings.session, common.requested_providers(providers, settings))
 
 
-def _show(page: common.Page, found: Diff, worst: int, drawn: list[Path]) -> None:
+def _show(page: common.Page, found: Diff, made: Inputs, worst: int, drawn: list[Path]) -> None:
     page.line(str(found))
     shown = found.worst(worst)
     if shown:
@@ -129,5 +132,7 @@ def _show(page: common.Page, found: Diff, worst: int, drawn: list[Path]) -> None
         styles = ["" if each.within else "bold red" for each in shown]
         page.line(f"the {plural(len(shown), 'value')} that are farthest apart:" if len(shown) > 1 else "")
         page.table(("value", "node", "largest", "mean", "last places"), rows, left=2, styles=styles)
+    for name, fed in made.described.items():
+        page.line(f"input {name}: {fed}, {fed.source}")
     for picture in drawn if found.values else ():
         page.line(f"picture: {picture}")

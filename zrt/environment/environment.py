@@ -143,7 +143,8 @@ class Environment:
                     _creating = False
             elif _current._settings != wanted._settings:
                 raise ArgumentError(
-                    f"this process has its environment already, as {_current!r}; {wanted!r} cannot be a second one"
+                    f"this process has its environment already, as {_current!r}; {wanted!r} cannot be a second one: "
+                    "make it before the first session, or set the variables before the process starts"
                 )
             return _current
 

@@ -17,7 +17,7 @@ from zrt._native.builtin import set_builtin
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt._native.session_handle import SessionHandle
-from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnsupportedError
 from zrt.lanes.audit import LaneAudit, PortAudit, alignment_of
 from zrt.lanes.given_memory import MemoryLike, Places, places, refuse_overlaps, sharers, with_shapes
 from zrt.lanes.lane_shapes import LaneShapes, PortShape, ShapesLike, find_by_trials, keep, quiet, resolve
@@ -340,6 +340,8 @@ class Lane(BoundRun, guarded=False):
 
     def _run_limited(self, options: RunOptions | None, timeout: float | None, *state: Any) -> Any:
         bound = self._opened()
+        if isinstance(timeout, Mapping):
+            raise DTypeError("timeout: got a mapping; a lane's run takes no feeds: write them into `inputs` before")
         if options is None:
             options = bound.options
         elif bound.options is not None and isinstance(options, RunOptions) and options.gpu_graph_id is None:

@@ -13,7 +13,7 @@ from zrt._native import lib
 from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import AllocationError, ArgumentError, ShapeError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.lanes.ports import require_bindable
@@ -225,6 +225,16 @@ class _Resolver:
 
     def _check_names(self) -> None:
         ports, carried = self._ports, self._carried
+        for pair in ports.each:
+            if (
+                pair.input not in self._inputs
+                and pair.input in self._session.output_names
+                and pair.output in self._inputs
+            ):
+                raise UnknownNameError(
+                    f"state: {pair.input!r} is an output and {pair.output!r} an input; a pair leads from the output to "
+                    f"the input, as in {{{pair.input!r}: {pair.output!r}}}"
+                )
         names = [pair.input for pair in ports.each]
         names += [*ports.follow, *([ports.step] if isinstance(ports.step, str) else []), *ports.initial]
         require_names(names, self._session.inputs, "input", "state")

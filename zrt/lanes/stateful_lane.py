@@ -238,7 +238,10 @@ class StatefulLane(Lane, guarded=False):
     def _next(self, pair: Pair) -> str:
         if pair.kind != GROWING:
             return str(list(pair.dims))
-        return f"longer than the last one by {self.step} along axis {pair.axis} (`step` says how much)"
+        return (
+            f"longer than the last one by {self.step} along axis {pair.axis}; give zrt.kv_cache or zrt.StatePorts the "
+            "steps of a run, as step=3, or the input whose second dimension they are, as step='tokens'"
+        )
 
     def prime(self, runs: int = 1) -> None:
         """Runs the lane `runs` times on a state of no use afterwards, so that ORT plans its memory for these shapes."""

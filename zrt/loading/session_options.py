@@ -47,9 +47,16 @@ if TYPE_CHECKING:
 
 
 def cache_folder(name: str) -> str:
-    """The name of a cache's folder; `ArgumentError` for an empty one, which would be the current folder."""
+    """The name of a cache's folder.
+
+    Raises `ArgumentError` for an empty one, which would be the current folder, and for one that means a switch.
+    """
     if not name:
         raise ArgumentError("cache: the name of the folder is empty; False is for no cache")
+    if name.lower() in ("true", "false", "yes", "no", "on", "off"):
+        raise ArgumentError(
+            f"cache: {name!r} would be a folder; ./{name} is one, and True or False (in ZRT_CACHE 1 or 0) switch it"
+        )
     return name
 
 
