@@ -72,6 +72,22 @@ class TestInitializers:
         gc.collect()
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
+    @pytest.mark.parametrize("place", ["bytes", "outside"])
+    def test_weights_that_nothing_uses_are_checked_and_ignored(self, tmp_path, place):
+        data = models.parsed(
+            "(float[1024] x) => (float[1024] y) { y = Add(x, w) }", w=np.zeros(1024, np.float32), unused=W
+        ).SerializeToString()
+        model: Any = data if place == "bytes" else outside(tmp_path, data)
+        session = Session(model, options(initializers={"w": W, "unused": W + 1}))
+        np.testing.assert_array_equal(session.run(X)[0], W + 1)
+        with pytest.raises(DTypeError, match="'unused'"):
+            Session(model, options(initializers={"unused": W.astype(np.float64)}))
+
+    def test_names_of_other_values_may_be_no_utf_8(self):
+        text = "(float[1024] x) => (float[1024] y) { name = Add(x, w) y = Neg(name) }"
+        model = models.parse(text, w=np.zeros(1024, np.float32)).replace(b"name", b"nam\xff")
+        np.testing.assert_array_equal(Session(model, options(initializers={"w": W})).run(X)[0], -(W + 1))
+
     @pytest.mark.parametrize("embedded", [True, False])
     def test_session_borrows_the_memory(self, tmp_path, embedded):
         weight = W.copy()

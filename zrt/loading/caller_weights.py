@@ -92,8 +92,13 @@ def supplied(
             yield source, ()
             return
         lent, written = _check(weights, infos, model)
+        used, below = model.uses() if lent else (set(), set())
+        # ORT removes weights that nothing uses, and then refuses others in their place.
+        for name in lent.keys() - used:
+            del lent[name]
+            written.pop(name, None)
         with _in_memory(files, infos, weights, settings) as pins:
-            handles = [*pins, *_lend(lent, model.names_below() if lent else set(), settings)]
+            handles = [*pins, *_lend(lent, below, settings)]
             if not written:
                 yield source, handles
                 return

@@ -50,6 +50,9 @@ OVERRIDABLE = 4
 # The other name of ONNX's own domain, "".
 ONNX_DOMAIN = "ai.onnx"
 
+# The fields of a graph that define or use values.
+_PARTS = (Graph.NODE, Graph.INITIALIZER, Graph.SPARSE_INITIALIZER, Graph.INPUT, Graph.OUTPUT)
+
 _TYPED = {Tensor.FLOAT_DATA: ElementType.FLOAT, Tensor.DOUBLE_DATA: ElementType.DOUBLE}
 
 Read = Callable[[int, int], bytes]
@@ -266,25 +269,37 @@ class ModelFile:
         size = nbytes(values.element_type, dims)
         return replace(values, shape=tuple(dims), nbytes=size, location=None, offset=None, sparse=True)
 
-    def names_below(self) -> set[str]:
-        """The names of subgraphs' initializers at any depth; unlike ONNX, ORT lets them reuse outer names."""
-        names: set[str] = set()
+    def uses(self) -> tuple[set[str], set[str]]:
+        """The names of the values that nodes read or that are inputs or outputs, and those of subgraphs' initializers.
+
+        Both at any depth. Unlike ONNX, ORT lets a subgraph's initializer have the name of an outer one.
+        """
+        used: set[str] = set()
+        below: set[str] = set()
         graphs = [(graph, False) for graph in self.graphs()]
         while graphs:
-            graph, below = graphs.pop()
-            for field in self.messages(graph, Graph.INITIALIZER, Graph.SPARSE_INITIALIZER, Graph.NODE):
-                if field.number == Graph.NODE:
+            graph, inside = graphs.pop()
+            for field in self.messages(graph, *_PARTS):
+                if field.number in (Graph.INPUT, Graph.OUTPUT):
+                    used.update(self._names(field, ValueInfo.NAME))
+                elif field.number == Graph.NODE:
+                    used.update(self._names(field, Node.INPUT))
                     content = self.read(field.content, field.end)
                     if any(mark in content for mark in HAS_SUBGRAPH):
                         for attribute in self.messages(field, Node.ATTRIBUTE):
                             graphs += [
                                 (inner, True) for inner in self.messages(attribute, Attribute.G, Attribute.GRAPHS)
                             ]
-                elif below:
+                elif inside:
                     sparse = field.number == Graph.SPARSE_INITIALIZER
                     for tensor in self.messages(field, SparseTensorFields.VALUES) if sparse else [field]:
-                        names.update(self.texts(tensor, Tensor.NAME))
-        return names
+                        below.update(self.texts(tensor, Tensor.NAME))
+        return used, below
+
+    def _names(self, message: Field, number: int) -> Iterator[str]:
+        """The names of values, which may be no UTF-8: ORT takes any bytes."""
+        for name in self.messages(message, number):
+            yield self.read(name.content, name.end).decode(errors="surrogateescape")
 
     def _number(self, text: str, name: str, key: str) -> int:
         # No file has a byte at 2**63 or behind it.
