@@ -11,6 +11,7 @@ import pytest
 import zrt
 from tests.custom_ops.support import ONE, Op, X, build, load, options
 from tests.support.together import in_threads
+from zrt import Value
 from zrt._native.cdata import new_array
 from zrt.custom_ops import KernelContext, KernelInfo, invoke
 from zrt.custom_ops import Op as Standard
@@ -302,6 +303,9 @@ def test_overlapping_memory_is_refused() -> None:
     assert f"{message} 1" in overlap(make_add, [X, memory[:4]], [memory[1:5]])
     # Broadcast to the whole output.
     assert f"{message} 0" in overlap(make_add, [memory[:1], X], [memory[:4]])
+    value = Value.from_array(memory[:4])
+    assert f"{message} 1" in overlap(make_add, [X, value], [memory[1:5]])
+    assert f"{message} 1" in overlap(make_add, [X, value], [Value.from_array(memory[1:5])])
 
     # Two outputs, also where both have all of their memory in common.
     weights = np.ones((1, 6, 2), np.float32)

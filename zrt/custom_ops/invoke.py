@@ -27,7 +27,6 @@ from zrt.errors import (
     UnsupportedError,
 )
 from zrt.loading.session_options import SessionOptions
-from zrt.memory.arrays import address_of
 from zrt.session.session import Session
 from zrt.types import ElementType
 from zrt.values.type_info import type_name
@@ -232,19 +231,20 @@ class Op(Owner):
                 raise UnsupportedError(f"{self.name}: the shape of output {index} depends on the inputs' content")
             if place.shape != shape:
                 raise ShapeError(f"{self.name}, output {index}: expected shape {list(shape)}, got {list(place.shape)}")
-        self._check_memory(list(inputs), list(outputs))
+        self._check_memory(fed, places)
         # Another thread may close a value meanwhile.
         read, written = _handles(fed), _handles(places)
         sources, targets = ([each.pointer for each in handles] for handles in (read, written))
         status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, self._written))
 
-    def _check_memory(self, inputs: list[Any], outputs: list[Any]) -> None:
-        """Raises if the kernel would write into memory of another array; an output may have all of an input's."""
-        for number, place in enumerate(outputs):
-            for index, other in enumerate(inputs):
-                if _overlap(place, other) and _place(place) != _place(other):
+    def _check_memory(self, inputs: list[Value | None], outputs: list[Value | None]) -> None:
+        """Raises if the kernel would write into memory of another tensor; an output may have all of an input's."""
+        read, written = list(map(_span, inputs)), list(map(_span, outputs))
+        for number, place in enumerate(written):
+            for index, other in enumerate(read):
+                if _overlap(place, other) and place != other:
                     raise ArgumentError(f"{self.name}: output {number} overlaps the memory of input {index}")
-            for index, other in enumerate(outputs[:number]):
+            for index, other in enumerate(written[:number]):
                 if _overlap(place, other):
                     raise ArgumentError(f"{self.name}: output {number} overlaps the memory of output {index}")
 
@@ -308,12 +308,15 @@ def _values(arrays: Any, types: tuple[ElementType | None, ...], subject: str) ->
     return values
 
 
-def _overlap(one: Any, other: Any) -> bool:
-    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.may_share_memory(one, other)
+def _span(value: Value | None) -> range:
+    """The addresses of a tensor; none for one of strings, which has memory of its own."""
+    if value is None or value.element_type is ElementType.STRING:
+        return range(0)
+    return range(start := value.address, start + value.nbytes)
 
 
-def _place(array: np.ndarray[Any, Any]) -> tuple[int, int]:
-    return address_of(array), array.nbytes
+def _overlap(one: range, other: range) -> bool:
+    return max(one.start, other.start) < min(one.stop, other.stop)
 
 
 def _handles(values: Sequence[Value | None]) -> list[Handle]:
