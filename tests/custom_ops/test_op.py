@@ -22,6 +22,7 @@ from zrt.errors import (
     Error,
     OutOfRangeError,
     ProviderError,
+    ShapeError,
     UnsupportedError,
 )
 from zrt.memory.allocators import CPU
@@ -280,6 +281,19 @@ def test_alias_that_a_device_cannot_copy_raises(monkeypatch: pytest.MonkeyPatch)
     session = load("(float[4] x) => (float[4, 1] y) { y = test.ops.Flat(x) }", Flat())
     monkeypatch.setattr(KernelContext, "_view", on_device)
     with caused_by(UnsupportedError, "output 'y' aliases input 0, and ONNX Runtime gives it other memory on a device"):
+        session.run([X])
+
+
+@pytest.mark.parametrize("nodes", ["y = test.ops.Less(x)", "a = Neg(x) b = test.ops.Less(a) y = Neg(b)"])
+def test_alias_of_fewer_elements_raises(nodes: str) -> None:
+    """Whether the output shares the input's memory or not."""
+
+    class Less(Column):
+        def compute(self, context: KernelContext) -> None:
+            context.output(0, (2,))
+
+    session = load(f"(float[4] x) => (float[n] y) {{ {nodes} }}", Less())
+    with caused_by(ShapeError, "output 0 has 2 elements, and the input that it is 4"):
         session.run([X])
 
 

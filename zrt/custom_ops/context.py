@@ -171,10 +171,11 @@ class KernelContext(CallScoped):
         if source is None or not source.element_type:
             name = self.info.output_names[index]
             raise ArgumentError(f"output {name!r} aliases input {position}, which the node does not have")
+        if tensor.count != source.count:
+            # In memory that both share, ORT accepts an output of fewer elements.
+            raise ShapeError(f"output {index} has {tensor.count} elements, and the input that it is {source.count}")
         if tensor.data != source.data:
             # ORT gives a model output its own memory: copy the input there.
-            if tensor.count != source.count:
-                raise ShapeError(f"output {index} has {tensor.count} elements, and the input that it is {source.count}")
             view = self._view("output", index, tensor, True)
             if isinstance(view, DeviceTensor):
                 name = self.info.output_names[index]
