@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zrt
-from tests.custom_ops.support import ONE, TWO, Add, Op, X, build, load, options
+from tests.custom_ops.support import ONE, TWO, Add, Op, X, build, caused_by, load, options
 from tests.support.together import in_threads
 from zrt._native import lib
 from zrt.custom_ops import CustomOp, KernelContext, KernelInfo
@@ -92,6 +92,22 @@ def test_inputs_are_read_only_views() -> None:
 )
 def test_wrong_call_raises(call: Callable[[KernelContext], Any], error: type[Exception]) -> None:
     assert type(failing(call)) is error
+
+
+@pytest.mark.parametrize("kind", [np.float32, str])
+@pytest.mark.parametrize("shape", [(1,) * 65, (0, 2**62, 2**62)])
+def test_output_that_numpy_has_no_array_for_raises(kind: type, shape: tuple[int, ...]) -> None:
+    class Large(CustomOp):
+        inputs = (np.float32,)
+        outputs = (kind,)
+
+        def compute(self, context: KernelContext) -> None:
+            context.output(0, shape)
+
+    name = "string" if kind is str else "float"
+    session = load(f"(float[4] x) => ({name} y) {{ y = test.ops.Large(x) }}", Large())
+    with caused_by(ShapeError, "output.* numpy has no such array"):
+        session.run([X])
 
 
 def test_member_of_an_enum_is_an_index() -> None:

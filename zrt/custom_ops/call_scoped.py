@@ -12,7 +12,7 @@ from weakref import ref
 import numpy as np
 
 from zrt._native.cdata import buffer_at
-from zrt.errors import ArgumentError, BusyError, ClosedError
+from zrt.errors import ArgumentError, BusyError, ClosedError, ShapeError
 from zrt.types import ElementType
 
 Array = np.ndarray[Any, Any]
@@ -60,14 +60,18 @@ class CallScoped:
         dtype, bits = LAYOUTS[code]
         size = (count * bits + 7) >> 3
         dims = shape if bits >= 8 else (size,)
-        if size == 0:
-            return np.empty(dims, dtype)
-        memory = buffer_at(address, size)
-        if writeable:
-            array: Array = np.ndarray(dims, dtype, memory)
-        else:
-            # The memoryview is read-only too, so that `setflags` cannot make the array writeable.
-            array = np.frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)
+        try:
+            if size == 0:
+                return np.empty(dims, dtype)
+            memory = buffer_at(address, size)
+            if writeable:
+                array: Array = np.ndarray(dims, dtype, memory)
+            else:
+                # The memoryview is read-only too, so that `setflags` cannot make the array writeable.
+                array = np.frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)
+        except ValueError as error:
+            place = self._named(role, index)
+            raise ShapeError(f"{place} of shape {list(shape)}: numpy has no such array: {error}") from error
         self._arrays.append(((role, index), ref(memory), ref(array)))
         return array
 

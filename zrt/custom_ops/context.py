@@ -221,7 +221,8 @@ class KernelContext(CallScoped):
             return array
         texts = self._texts = self._texts or {}
         if index not in texts:
-            texts[index] = value, np.full(shape, None, object)
+            with status.named(self._named(role, index)):
+                texts[index] = value, strings.blank(shape)
         return texts[index][1]
 
     def scratch(self, shape: Any, dtype: Any = np.uint8) -> np.ndarray[Any, Any]:

@@ -82,16 +82,21 @@ def size(handle: Handle) -> int:
     return int(status.fetch(api().GetStringTensorDataLength, "size_t", handle.pointer))
 
 
+def blank(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A new array for strings, all None; `ShapeError` where numpy has no such array."""
+    try:
+        return np.empty(shape, object)
+    except ValueError as error:
+        raise ShapeError(f"shape {list(shape)}: numpy has no such array: {error}") from error
+
+
 def read(handle: Handle, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """The strings of a tensor, dense or sparse, as a new array of objects.
 
     A model may output bytes that are no UTF-8: they become surrogate escapes. Raises `ShapeError` where numpy has no
     such array.
     """
-    try:
-        texts = np.empty(shape, object)
-    except ValueError as error:
-        raise ShapeError(f"shape {list(shape)}: numpy has no such array: {error}") from error
+    texts = blank(shape)
     code = lib.zrt_text_read(api(), handle.pointer, id(texts))
     if code == status.NO_TEXT:
         raise AllocationError("no memory for the strings of a tensor")
