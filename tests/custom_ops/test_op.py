@@ -371,6 +371,30 @@ def test_attributes() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", [str, list[str]], ids=kind_name)
+def test_strings_of_attributes_keep_bytes_that_are_no_utf8(kind: Any) -> None:
+    """Models have whole files in such attributes."""
+    seen = []
+
+    class Declares(Op):
+        attributes: ClassVar = {"a": kind}
+
+        def create(self, info: KernelInfo) -> Any:
+            seen.append(info.attributes["a"])
+
+        def infer_shapes(self, context: ShapeContext) -> None:
+            seen.append(context.attribute("a"))
+
+    model = build(ONE)
+    content = b"\xff\xfe\xc3"
+    model.graph.node[0].attribute.append(helper.make_attribute("a", content if kind is str else [content]))
+    zrt.Session(model, options([Declares()]))
+    assert len(seen) > 1
+    for each in seen:
+        text = each if kind is str else each[0]
+        assert text.encode(errors="surrogateescape") == content
+
+
 def test_missing_attribute_or_wrong_kind_raises() -> None:
     with caused_by(ArgumentError, "needs the attribute 'factor'"):
         load(ONE, Scale())

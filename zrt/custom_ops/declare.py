@@ -108,6 +108,11 @@ def kind_name(kind: Any) -> str:
     return "numpy.ndarray" if kind is np.ndarray else kind.__name__ if isinstance(kind, type) else str(kind)
 
 
+def as_string(content: bytes) -> str:
+    """A string of an attribute; bytes that are no UTF-8 become surrogate escapes, as in tensors of strings."""
+    return content.decode(errors="surrogateescape")
+
+
 def other_kind(subject: str, came: Any, declared: Any) -> DTypeError:
     """The error for an attribute of a kind that is not the declared one; `came` is None where it is not known."""
     kind = "another kind" if came is None else f"kind {kind_name(came)}"

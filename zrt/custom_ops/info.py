@@ -15,7 +15,7 @@ from zrt._native.cdata import NULL, buffer_at, new_array, numbers, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
-from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
+from zrt.custom_ops.declare import REQUIRED, Attribute, as_string, other_kind
 from zrt.errors import (
     ArgumentError,
     DTypeError,
@@ -24,7 +24,7 @@ from zrt.errors import (
     OutOfRangeError,
     UnsupportedError,
 )
-from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, fetch_pairs, free, take_string
+from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, fetch_pairs, free
 from zrt.types import ElementType, LogSeverity, MemType
 from zrt.values import strings
 from zrt.values.type_info import ValueInfo, read_type
@@ -40,17 +40,25 @@ def _array(function: Any, ctype: str, *arguments: Any) -> tuple[Any, int]:
     return buffer, size[0]
 
 
-def _text(function: Any, *arguments: Any) -> str:
-    """The text that a function of the table writes."""
+def _bytes(function: Any, *arguments: Any) -> bytes:
+    """The text that a function of the table writes, without the NUL at its end."""
     buffer, size = _array(function, "char", *arguments)
-    return str(buffer_at(buffer, max(size - 1, 0))[:].decode(errors="replace"))
+    return bytes(buffer_at(buffer, max(size - 1, 0)))
+
+
+def _text(function: Any, *arguments: Any) -> str:
+    """A name that a function of the table writes."""
+    return _bytes(function, *arguments).decode(errors="replace")
 
 
 def _strings(info: Any, name: bytes) -> list[str]:
     table = api()
     allocator = default_allocator()
     texts, count = status.fetch_array(table.KernelInfoGetAttributeArray_string, "char *", info, name, allocator)
-    strings = [take_string(allocator, texts[i]) for i in range(count)]
+    strings = []
+    for i in range(count):
+        strings.append(as_string(ffi.string(texts[i])))
+        free(allocator, texts[i])
     if texts:
         free(allocator, texts)
     return strings
@@ -63,7 +71,7 @@ def _read(info: Any, name: str, kind: Any) -> Any:
     if kind is float:
         return float(status.fetch(table.KernelInfoGetAttribute_float, "float", info, key))
     if kind is str:
-        return _text(table.KernelInfoGetAttribute_string, info, key)
+        return as_string(_bytes(table.KernelInfoGetAttribute_string, info, key))
     if kind == list[int]:
         return list(numbers(*_array(table.KernelInfoGetAttributeArray_int64, "int64_t", info, key)))
     if kind == list[float]:

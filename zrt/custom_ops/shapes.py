@@ -13,7 +13,7 @@ from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, buffer_at, new_array
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
-from zrt.custom_ops.declare import REQUIRED, Attribute, other_kind
+from zrt.custom_ops.declare import REQUIRED, Attribute, as_string, other_kind
 from zrt.errors import ArgumentError, OrtError, OutOfRangeError, UnsupportedError
 from zrt.types import ElementType, require_tensors
 from zrt.values.type_info import Dim, read_shape, write_shape
@@ -128,9 +128,9 @@ def _read(attribute: Any, kind: Any, name: str) -> Any:
         raise other_kind(f"attribute {name!r}", came, kind)
     raw = _raw(attribute, code)
     if kind is str:
-        return raw.decode(errors="replace")
+        return as_string(raw)
     if kind == list[str]:
-        return [part.decode(errors="replace") for part in raw.split(b"\0")[:-1]]
+        return [as_string(part) for part in raw.split(b"\0")[:-1]]
     numbers = np.frombuffer(raw, np.int64 if kind in (int, list[int]) else np.float32).tolist()
     return numbers[0] if kind in (int, float) else numbers
 
