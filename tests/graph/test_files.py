@@ -135,6 +135,21 @@ def sparse() -> onnx.ModelProto:
     return proto
 
 
+def test_external_weights_without_a_length_end_where_their_shape_does(tmp_path: Path) -> None:
+    """ONNX lets a model leave the length out."""
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21]>
+        net (float[{COUNT}] x) => (float[{COUNT}] y) {{ y = Add (x, w) }}"""
+    )
+    proto.graph.initializer.append(stored("w", 0))
+    del proto.graph.initializer[0].external_data[2:]
+    numbers = np.arange(2 * COUNT, dtype=np.float32)
+    (tmp_path / "net.onnx.data").write_bytes(numbers.tobytes())
+    zrt.Graph.from_onnx(proto, external_data_dir=tmp_path).save(tmp_path / "net.onnx")
+    [result] = zrt.Session(tmp_path / "net.onnx", QUIET).run([np.zeros(COUNT, np.float32)])
+    np.testing.assert_array_equal(result, numbers[:COUNT])
+
+
 @pytest.mark.parametrize("make", [constant_of_a_function, sparse])
 def test_model_that_is_saved_over_itself_keeps_all_its_weights(make: Any, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"

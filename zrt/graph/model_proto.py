@@ -16,6 +16,7 @@ from zrt._native.cdata import buffer_at
 from zrt.errors import Error, ModelError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.initializers import require_onnx
+from zrt.types import BY_ONNX_CODE, nbytes
 
 # Checks and shape inference do not read the content of initializers of more elements.
 LARGEST_LIGHT = 128
@@ -117,12 +118,20 @@ def load_weights(
         )
     try:
         for tensor in weights:
+            _add_length(tensor)
             helper.load_external_data_for_tensor(tensor, folder)
             tensor.ClearField("data_location")
             tensor.ClearField("external_data")
     # For a file that is missing, too short or outside of the folder the onnx package raises various classes.
     except Exception as error:
         raise ModelError(f"{subject}: {error}") from error
+
+
+def _add_length(tensor: Any) -> None:
+    """Adds the length of an external weight where it is left out: the onnx package would read up to the file's end."""
+    kind = BY_ONNX_CODE.get(tensor.data_type)
+    if kind is not None and kind.bits and all(each.key != "length" for each in tensor.external_data):
+        tensor.external_data.add(key="length", value=str(nbytes(kind, tensor.dims)))
 
 
 def external_files(proto: Any) -> set[str]:
