@@ -1,4 +1,4 @@
-"""The growth of the arena in the results of `zrt.replay`."""
+"""The feeds, the differences and the growth of the arena in the results of `zrt.replay`."""
 
 import threading
 from pathlib import Path
@@ -114,3 +114,46 @@ def test_options_of_providers_are_a_difference(tmp_path: Path) -> None:
         found = zrt.replay(recorder.capsules[0])
     name = "AzureExecutionProvider"
     assert found.differences == (f"{name} had options then, which the capsule does not have",)
+
+
+@pytest.mark.parametrize("feeds", [False, True])
+def test_initializers_that_were_fed_are_fed_again(tmp_path: Path, feeds: bool) -> None:
+    model = models.parsed("(float[n] x, int64[k] s) => (float[m] y) <int64[1] s = {6}> { y = Reshape(x, s) }")
+    session = zrt.Session(model, QUIET)
+    with session.record(capsules=tmp_path, feeds=feeds) as recorder:
+        with pytest.raises(zrt.errors.FailError):
+            session.run({"x": np.zeros(6, np.float32), "s": np.array([5])})
+        found = zrt.replay(recorder.capsules[0], model)
+    assert found.failed_again
+
+
+def test_feeds_of_more_dimensions_than_a_record_has_are_made_up(tmp_path: Path) -> None:
+    kind = "float[n, 1, 1, 1, 1, 1, n, k, 2]"
+    model = models.parsed(f"({kind} x) => ({kind} y) {{ y = Neg(x) }}")
+    session = zrt.Session(model, QUIET)
+    with session.record(capsules=tmp_path, slower_than=EACH) as recorder:
+        session.run([np.zeros((3, 1, 1, 1, 1, 1, 3, 4, 2), np.float32)])
+        found = zrt.replay(recorder.capsules[0], model)
+    assert (found.error_now, found.made_up) == (None, True)
+
+
+def test_run_that_a_shape_failed_fails_again(tmp_path: Path) -> None:
+    model = models.parsed("(float[2, 3] x) => (float[2, 3] y) { y = Neg(x) }")
+    session = zrt.Session(model, QUIET)
+    values = {"x": zrt.Value.from_array(np.zeros((2, 4), np.float32))}
+    with session.record(capsules=tmp_path) as recorder:
+        with pytest.raises(zrt.errors.InvalidArgumentError):
+            session.run_values(values)
+        found = zrt.replay(recorder.capsules[0], model)
+    assert found.failed_again
+    assert "'x'" in str(found.error_now)
+
+
+def test_feeds_that_cannot_be_made_up_are_no_failure_of_the_run(tmp_path: Path) -> None:
+    model = models.parsed("(seq(float[n]) x, int64 at) => (float[n] y) { y = SequenceAt(x, at) }")
+    session = zrt.Session(model, QUIET)
+    with session.record(capsules=tmp_path, feeds=True) as recorder:
+        with pytest.raises(zrt.errors.InvalidArgumentError):
+            session.run({"x": [np.zeros(2, np.float32)], "at": np.array(5)})
+        with pytest.raises(zrt.errors.UnsupportedError, match="'x' is a sequence"):
+            zrt.replay(recorder.capsules[0], model)

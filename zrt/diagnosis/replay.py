@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
 from zrt._common.arguments import path_bytes
 from zrt._common.public import public
-from zrt._native import callback_errors
+from zrt._native import callback_errors, lib
 from zrt.bench import machine
 from zrt.bench.inputs import UserInputs, make_inputs
+from zrt.bench.synthetic import FREE_DIMENSION
 from zrt.diagnosis import capsules
-from zrt.errors import ArgumentError, Error, FileError, ModelNotFoundError
+from zrt.errors import ArgumentError, Error, FileError, ModelNotFoundError, UnsupportedError
 from zrt.loading.cache import FOREIGN_ENTRIES
 from zrt.loading.fingerprint import fingerprint
 from zrt.loading.model_source import Model
@@ -78,9 +80,10 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
     `model` takes the place of the model that the capsule names, which may be elsewhere, or have come from memory. Feeds
     that the capsule does not have are made up, of the shapes that it has. A load or a run that fails is part of the
     result. Libraries of custom operators, trusted folders, config entries about other files, formats and providers, and
-    options by which a load writes files are left out, since a capsule may be somebody else's. Raises `FileError` for a
-    file that is no capsule, `ArgumentError` if it names no model, and `ModelNotFoundError` if there is no such model
-    here.
+    options by which a load writes files are left out, since a capsule may be somebody else's.
+
+    Raises `FileError` for a file that is no capsule, `ArgumentError` if it names no model, `ModelNotFoundError` if there
+    is no such model here, and the errors of feeds that cannot be made up: `UnsupportedError` for one that is no tensor.
     """
     path_bytes(capsule, "capsule")
     about, kept = capsules.read(capsule)
@@ -113,24 +116,32 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
     without = sorted(recorded.config_entries.keys() - options.config_entries.keys())
     differences += [f"config_entries[{key!r}]: left out" for key in without]
     error_now, seconds, made_up = None, None, False
-    try:
-        if about.get("fingerprint") is not None:
-            found = str(fingerprint(source, external_data_dir=folder))
-            if found != about["fingerprint"]:
-                differences.append("the model is another one: its fingerprint differs")
-        with Session(source, options, providers, external_data_dir=folder) as session:
-            feeds = _feeds(session, kept, shapes)
-            made_up = any(name not in kept for name in feeds)
-            times = []
-            for _ in range(3):
-                start = perf_counter()
-                session.run(feeds)
-                times.append(perf_counter() - start)
-            seconds = min(times)
-    except ModelNotFoundError:
-        raise
-    except Error as error:
-        error_now = callback_errors.without_marks(str(error))
+    with ExitStack() as opened:
+        try:
+            if about.get("fingerprint") is not None:
+                found = str(fingerprint(source, external_data_dir=folder))
+                if found != about["fingerprint"]:
+                    differences.append("the model is another one: its fingerprint differs")
+            session = opened.enter_context(Session(source, options, providers, external_data_dir=folder))
+        except ModelNotFoundError:
+            raise
+        except Error as error:
+            error_now = callback_errors.without_marks(str(error))
+        else:
+            try:
+                feeds = _feeds(session, kept, shapes)
+                made_up = any(name not in kept for name in feeds)
+                times = []
+                for _ in range(3):
+                    start = perf_counter()
+                    session.run(feeds)
+                    times.append(perf_counter() - start)
+                seconds = min(times)
+            except UnsupportedError:
+                # A feed that cannot be made up is no failure of the run.
+                raise
+            except Error as error:
+                error_now = callback_errors.without_marks(str(error))
     return Replay(about["reason"], failed, error_now, then, seconds, grown, made_up, tuple(differences))
 
 
@@ -143,13 +154,26 @@ def _harmless(options: SessionOptions) -> SessionOptions:
 
 def _feeds(session: Session, kept: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
     """The feeds that were kept; others are made up, of the shapes that were recorded."""
+    fed = [*session.inputs, *(info for info in session.initializers if info.name in kept or info.name in shapes)]
     feeds: dict[str, Any] = {}
-    if not kept.keys() >= set(session.input_names):
-        known = {name: shape for name, shape in shapes.items() if name in session.input_names}
-        feeds = make_inputs(session.inputs, UserInputs(shapes=known)).feeds()
-    for info in session.inputs:
+    if not all(info.name in kept for info in fed):
+        recorded = [(info.name, info.shape or (), shapes[info.name]) for info in fed if info.name in shapes]
+        sizes = {dim: size for _, declared, shape in recorded for dim, size in zip(declared, shape, strict=False)}
+        wanted = {
+            # A record has the first dimensions of a shape.
+            name: (*shape, *(_size(dim, sizes) for dim in declared[lib.ZRT_RECORDED_DIMS :]))
+            for name, declared, shape in recorded
+            if name not in kept
+        }
+        feeds = make_inputs(fed, UserInputs(shapes=wanted)).feeds()
+    for info in fed:
         if info.name in kept:
             array, dtype = kept[info.name], info.element_type.dtype
             untyped = arrays.is_added(dtype) and array.dtype == f"V{dtype.itemsize}"
             feeds[info.name] = array.view(dtype) if untyped else array
     return feeds
+
+
+def _size(dim: int | str | None, sizes: Mapping[Any, int]) -> int:
+    """The size of a declared dimension; `sizes` has those of the named ones that were recorded."""
+    return dim if isinstance(dim, int) else sizes.get(dim, FREE_DIMENSION) if dim else FREE_DIMENSION
