@@ -157,3 +157,15 @@ def test_feeds_that_cannot_be_made_up_are_no_failure_of_the_run(tmp_path: Path) 
             session.run({"x": [np.zeros(2, np.float32)], "at": np.array(5)})
         with pytest.raises(zrt.errors.UnsupportedError, match="'x' is a sequence"):
             zrt.replay(recorder.capsules[0], model)
+
+
+def test_file_that_changed_after_the_recording_began_has_no_fingerprint(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(MODEL.SerializeToString())
+    session = zrt.Session(path, QUIET)
+    with session.record(capsules=tmp_path / "capsules", slower_than=EACH) as recorder:
+        other = models.parsed("(float[n] x) => (float[n] y) { y = Neg(x) }")
+        path.write_bytes(other.SerializeToString())
+        session.run([SMALL])
+        found = zrt.replay(recorder.capsules[0])
+    assert found.differences == ("the capsule has no fingerprint of the model, which may be another one now",)

@@ -82,8 +82,9 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
     result. Libraries of custom operators, trusted folders, config entries about other files, formats and providers, and
     options by which a load writes files are left out, since a capsule may be somebody else's.
 
-    Raises `FileError` for a file that is no capsule, `ArgumentError` if it names no model, `ModelNotFoundError` if there
-    is no such model here, and the errors of feeds that cannot be made up: `UnsupportedError` for one that is no tensor.
+    Raises `FileError` for a file that is no capsule, `ArgumentError` if it names no model, `ModelNotFoundError` if
+    there is no such model here, and errors for feeds that cannot be made up: `UnsupportedError` for one that is no
+    tensor.
     """
     path_bytes(capsule, "capsule")
     about, kept = capsules.read(capsule)
@@ -110,6 +111,8 @@ def replay(capsule: str | os.PathLike[str], model: Model | None = None) -> Repla
     differences += [f"{provider} had options then, which the capsule does not have" for provider in plain]
     if about.get("model") is None:
         differences.append("the model came from memory then: the capsule has no options")
+    elif about.get("fingerprint") is None:
+        differences.append("the capsule has no fingerprint of the model, which may be another one now")
     differences += [f"{option} was given then, which the capsule does not have" for option in others]
     options = _harmless(recorded)
     differences += [f"{option}: left out, {how}" for option, how in _LEFT_OUT.items() if getattr(recorded, option)]
