@@ -1,5 +1,6 @@
 """`zrt.check`: models that load, and models with one planted fault each, which the check must name."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -421,3 +422,7 @@ def test_trial_agrees_with_the_load() -> None:
         if check.loads != loads or (not loads and not [each for each in check.problems if each.severity == "error"]):
             wrong.append(path.parent.name)
     assert wrong == []
+
+
+def test_untyped_inputs_do_not_end_the_process(script: Callable[..., Any]) -> None:
+    script("untyped_inputs.py")

@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from zrt.graph.model_proto import is_light, light, package, subgraphs
+from zrt.graph.model_proto import is_light, light, package, subgraphs, with_types
 from zrt.loading.initializers import ONNX_DOMAIN
 from zrt.types import BY_ONNX_CODE, ElementType
 
@@ -67,7 +67,6 @@ def operators_of(proto: Any) -> list[Operator]:
 
     Types come from ONNX's inference, which knows ONNX's own operators alone.
     """
-    onnx = package()
     model = light(proto)
     try:
         if model.functions:
@@ -75,7 +74,7 @@ def operators_of(proto: Any) -> list[Operator]:
             from onnx import inliner
 
             model = inliner.inline_local_functions(model)
-        model = onnx.shape_inference.infer_shapes(model)
+        model = with_types(model)
     # Inference, inlining and protobuf raise classes of their own; the nodes then have the types that the model says.
     except Exception:
         pass

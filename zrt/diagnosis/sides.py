@@ -12,7 +12,7 @@ from zrt.diagnosis.candidates import writing_nothing
 from zrt.diagnosis.operators import versions_of
 from zrt.errors import ModelError, UnsupportedError
 from zrt.graph import editing, types
-from zrt.graph.model_proto import called, folder_of, light, load_weights, package, parse
+from zrt.graph.model_proto import called, folder_of, load_weights, parse, with_types
 from zrt.loading.initializers import OVERRIDABLE
 from zrt.memory.buffers import Buffer
 from zrt.session.feeds import by_name, right_array
@@ -180,9 +180,8 @@ def _is_float(dtype: Any) -> bool:
 
 def _makers(proto: Any) -> dict[str, str]:
     """The values of a model's main graph that are tensors, in the order of its nodes, and the node that makes each."""
-    onnx = package()
     try:
-        typed = onnx.shape_inference.infer_shapes(light(proto)).graph
+        typed = with_types(proto).graph
     # Shape inference and protobuf raise classes of their own.
     except Exception as error:
         raise ModelError(f"the types of the values cannot be inferred: {error}") from error

@@ -24,6 +24,13 @@ LARGEST_LIGHT = 128
 # protobuf reads no message that is nested deeper, in Python and in C++.
 DEEPEST = 100
 
+# Inference of these operators ends the process where their first input has no type, as onnx 1.21 takes it as one. Nodes
+# of other names are no operators of ONNX's: inference passes over them.
+_FRAGILE = ("DictVectorizer", "EyeLike", "LabelEncoder", "RegexFullMatch", "TreeEnsemble")
+_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
+_HIDING = "?"
+_HIDDEN = tuple(name + _HIDING for name in _FRAGILE)
+
 
 def package() -> Any:
     """The ``onnx`` package, imported at first use."""
@@ -31,6 +38,7 @@ def package() -> Any:
         import onnx
         import onnx.checker
         import onnx.external_data_helper
+        import onnx.inliner
         import onnx.shape_inference
     except ImportError:
         raise UnsupportedError('graphs are built with the onnx package: pip install "onnx==1.21.*"') from None
@@ -320,7 +328,8 @@ def check(model: Any, subject: str) -> None:
     if not model.graph.output:
         raise ModelError(f"{subject} has no outputs")
     try:
-        onnx.checker.check_model(light(model), full_check=True)
+        inferable = not any(map(_is_fragile, _nodes(model))) or not _hidden(_followed(model))
+        onnx.checker.check_model(light(model), full_check=inferable)
         for tensor in model.graph.initializer:
             if not is_light(tensor) and tensor.data_location != type(tensor).EXTERNAL:
                 onnx.checker.check_tensor(tensor)
@@ -329,11 +338,79 @@ def check(model: Any, subject: str) -> None:
         raise ModelError(f"{subject}: {error}") from error
 
 
+def with_types(model: Any) -> Any:
+    """The model as `light` returns it, with the types that ONNX's shape inference finds.
+
+    Inference of some operators would end the process, and passes over these.
+    """
+    followed = _followed(model)
+    for node in _hidden(followed):
+        node.op_type = node.op_type.removesuffix(_HIDING)
+    if followed.functions or not model.functions:
+        return followed
+    typed = light(model)
+    types = {info.name: info for info in (*followed.graph.value_info, *followed.graph.output)}
+    for output in typed.graph.output:
+        output.CopyFrom(types[output.name])
+    known = {info.name for info in (*typed.graph.value_info, *typed.graph.output)}
+    made = [name for node in typed.graph.node for name in node.output]
+    typed.graph.value_info.extend(types[name] for name in made if name in types and name not in known)
+    return typed
+
+
+def _followed(model: Any) -> Any:
+    """The model as `light` returns it, with types; a node over which inference passes has another name.
+
+    Functions with such nodes are in their callers' places, whose inputs may have types.
+    """
+    onnx = package()
+    model = light(model)
+    if any(_is_fragile(node) for function in model.functions for graph in graphs_in(function) for node in graph.node):
+        model = onnx.inliner.inline_local_functions(model)
+    for node in _nodes(model):
+        if _is_fragile(node):
+            node.op_type += _HIDING
+    while True:
+        model = onnx.shape_inference.infer_shapes(model)
+        safe = list(_safe(model.graph, frozenset())) if _hidden(model) else []
+        for node in safe:
+            node.op_type = node.op_type.removesuffix(_HIDING)
+        if not safe:
+            return model
+
+
+def _is_fragile(node: Any) -> bool:
+    return node.op_type in _FRAGILE and node.domain in _DOMAINS
+
+
+def _nodes(model: Any) -> Iterator[Any]:
+    """All nodes of a model, also those of functions and subgraphs."""
+    for top in (model.graph, *model.functions):
+        for graph in graphs_in(top):
+            yield from graph.node
+
+
+def _hidden(model: Any) -> list[Any]:
+    """The nodes over which inference passes, as it would end the process."""
+    return [node for node in _nodes(model) if node.op_type in _HIDDEN]
+
+
+def _safe(graph: Any, outer: frozenset[str]) -> Iterator[Any]:
+    """The hidden nodes of a graph and its subgraphs that inference can follow by now; `outer` has types around it."""
+    infos = (*graph.input, *graph.value_info, *graph.output)
+    typed = outer | {info.name for info in infos if info.type.WhichOneof("value")}
+    typed |= {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type in _HIDDEN and node.output and typed.intersection(node.input[:1]):
+            yield node
+        for inner in subgraphs(node):
+            yield from _safe(inner, typed)
+
+
 def inferred(model: Any) -> dict[str, Any]:
     """The types that shape inference finds for a model's outputs."""
-    onnx = package()
     try:
-        result = onnx.shape_inference.infer_shapes(light(model))
+        result = with_types(model)
     # Shape inference and protobuf raise classes of their own.
     except Exception as error:
         raise ModelError(f"the types of the outputs cannot be inferred: {error}") from error
