@@ -283,6 +283,23 @@ class TestWeights:
         weights.unlink()
         assert "No such file" in reasons(zrt.check(outside))
 
+    def test_missing_weights_that_no_node_takes(self, outside: Path) -> None:
+        outside.with_name("w.bin").unlink()
+        proto = onnx.load(outside, load_external_data=False)
+        proto.graph.node[0].input[1] = "x"
+        outside.write_bytes(proto.SerializeToString())
+        zrt.Session(outside).close()
+        check = zrt.check(outside)
+        assert (check.verdict, errors(check)) == ("runs", [])
+        assert "note: the weights in 'w.bin'" in str(check)
+
+    def test_missing_weights_of_one_name_with_two_shapes(self, outside: Path) -> None:
+        outside.with_name("w.bin").unlink()
+        proto = onnx.load(outside, load_external_data=False)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(3, np.float32), "w"))
+        outside.write_bytes(proto.SerializeToString())
+        assert [subject for subject, _, _ in errors(zrt.check(outside))] == ["the weights in 'w.bin'"]
+
     def test_other_faults_are_found_too(self, outside: Path) -> None:
         outside.with_name("w.bin").unlink()
         proto = onnx.load(outside, load_external_data=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,15 @@ from zrt.diagnosis.operators import Operator, operators_of, versions_of
 from zrt.diagnosis.report import ERROR, NOTE, WARNING, Check, Findings
 from zrt.diagnosis.trials import Limits, Trials, limits
 from zrt.environment.devices import ep_devices
-from zrt.errors import Error, ModelError, ModelNotFoundError, NotImplementedByOrtError, OrtError, UnsupportedError
+from zrt.errors import (
+    Error,
+    ModelError,
+    ModelNotFoundError,
+    NotImplementedByOrtError,
+    OrtError,
+    ShapeError,
+    UnsupportedError,
+)
 from zrt.graph.model_proto import circle_of_functions, package, parse, subgraphs
 from zrt.loading.caller_weights import left, mapping
 from zrt.loading.external_weights import WeightFiles, with_zeros
@@ -82,10 +90,19 @@ def check(model: Model, options: SessionOptions | None = None, providers: Provid
             # Also an empty file, or a folder.
             found.add(ERROR, "the file", found.plain(error))
             return found.result()
-        loading = with_zeros(settings, _unreadable(source, weights, settings, found))
-        nodes, in_part = None, False
+        unreadable = _unreadable(source, weights, settings, found)
+        loading, nodes, in_part = settings, None, False
         inputs: tuple[ValueInfo, ...] = ()
-        session = _load(model, loading, providers, found)
+        session = _load(model, settings, providers, found)
+        for location, reason, _ in unreadable:
+            # A library may not read weights that no node takes.
+            found.add(NOTE if session else ERROR, f"the weights in {location!r}", reason)
+        if session is None and unreadable:
+            found.refused = None
+            loading = with_zeros(settings, [weight for _, _, group in unreadable for weight in group])
+            # Two weights of one name may have two shapes.
+            with suppress(ShapeError):
+                session = _load(model, loading, providers, found)
         if session is not None:
             with session:
                 inputs = session.inputs
@@ -133,22 +150,21 @@ def _read(model: Model, source: Source) -> Any:
 
 def _unreadable(
     source: Source, weights: tuple[Initializer, ...], settings: SessionOptions, found: Findings
-) -> list[Initializer]:
-    """The weights outside the model whose files are missing, too short or in a folder that is not trusted."""
+) -> list[tuple[str, str, list[Initializer]]]:
+    """The files of weights that are missing, too short or not in a trusted folder: each with the reason and weights."""
     folder = settings.config_entries.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
     given = mapping(settings.initializers, "initializers", "arrays")
     files_given = mapping(settings.external_initializer_files, "external_initializer_files", "bytes")
     by_location: dict[str, list[Initializer]] = {}
     for weight in left(weights, given, files_given):
         by_location.setdefault(weight.location or "", []).append(weight)
-    missing: list[Initializer] = []
+    missing = []
     with WeightFiles(source, folder, settings.trusted_folders) as files:
         for location, group in by_location.items():
             try:
                 files.values(group, source.subject)
             except ModelError as error:
-                found.add(ERROR, f"the weights in {location!r}", found.plain(error))
-                missing += group
+                missing.append((location, found.plain(error), group))
     return missing
 
 
