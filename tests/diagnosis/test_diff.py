@@ -360,12 +360,15 @@ def test_outputs_that_are_no_tensors_raise() -> None:
         zrt.diff(model, model)
 
 
-def test_functions_that_call_themselves_raise() -> None:
-    """The onnx package ends the process over them."""
+@pytest.mark.parametrize("twice", [False, True])
+def test_functions_that_call_themselves_raise(twice: bool) -> None:
+    """The onnx package ends the process over them, also over one of two definitions of a name."""
     model = parsed("(float[2] x) => (float[2] y) { y = own.F(x) }")
     model.opset_import.add(domain="own", version=1)
     text = '<opset_import: ["" : 17, "own" : 1], domain: "own"> F (p) => (q) { q = own.F(p) }'
     model.functions.append(onnx.parser.parse_function(text))
+    if twice:
+        model.functions.append(onnx.parser.parse_function(text.replace("q = own.F(p)", "q = Neg(p)")))
     with pytest.raises(zrt.errors.ModelError, match="function 'F' calls itself"):
         zrt.diff(spec(model), spec(model))
     with pytest.raises(zrt.errors.ModelError, match="function 'F' calls itself"):

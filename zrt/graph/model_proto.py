@@ -268,12 +268,11 @@ def in_order(graph: Any, around: Iterable[str] = ()) -> list[int]:
 
 def circle_of_functions(proto: Any) -> list[str]:
     """Functions of a model that call each other in a circle; [] without such."""
-    functions = {(each.domain, each.name, each.overload): each for each in proto.functions}
-    calls = {
-        key: {(node.domain, node.op_type, node.overload) for graph in graphs_in(function) for node in graph.node}
-        & functions.keys()
-        for key, function in functions.items()
-    }
+    calls: dict[tuple[str, str, str], set[tuple[str, str, str]]] = {}
+    for each in proto.functions:
+        # A damaged model may define a function twice.
+        called = calls.setdefault((each.domain, each.name, each.overload), set())
+        called |= {(node.domain, node.op_type, node.overload) for graph in graphs_in(each) for node in graph.node}
     try:
         TopologicalSorter(calls).prepare()
     except CycleError as error:
