@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
-from zrt._common.arguments import boolean, duration, integer, path_bytes
+from zrt._common.arguments import absolute, boolean, duration, integer, path_bytes
 from zrt._common.fork_lock import ForkLock
 from zrt._common.public import public
 from zrt._native import callback_errors, ffi, lib, status
@@ -113,8 +113,11 @@ class Recorder(Owner):
         self._forget: Callable[[], Any] | None = None
         if capsules is not None:
             recording.key = next(_keys)
-            folder = Path(os.fsdecode(path_bytes(capsules, "capsules")))
-            self._capsules = _noting[recording.key] = Capsules.of(session, folder, recording.key, feeds)
+            folder = os.fsdecode(path_bytes(capsules, "capsules"))
+            # The program may change its current folder, which may also be gone.
+            with suppress(OSError):
+                folder = absolute(folder)
+            self._capsules = _noting[recording.key] = Capsules.of(session, Path(folder), recording.key, feeds)
             self._forget = finalize(self, _noting.pop, recording.key, None)
         with _starting.now:
             if lib.zrt_record_has(owner.pointer):
