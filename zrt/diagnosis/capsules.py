@@ -142,11 +142,13 @@ def _as_data(path: str, options: SessionOptions) -> tuple[dict[str, Any], list[s
     if not _is_data(options):
         each = {item.name: getattr(options, item.name) for item in fields(options)}
         others = [name for name, value in each.items() if not _is_data(replace(default, **{name: value}))]
+    # The drop-in always gives it, and no run depends on it.
+    named = [name for name in others if name != "load_cancellation"]
     kept = replace(options, **{name: getattr(default, name) for name in others})
     # A recipe makes their paths absolute, where the current folder is still there.
     with suppress(Error, OSError):
-        return json.loads(SessionSpec(path, kept)._options), others
-    return kept.to_dict(), others
+        return json.loads(SessionSpec(path, kept)._options), named
+    return kept.to_dict(), named
 
 
 def _content(inputs: Iterable[tuple[str, Any]]) -> list[tuple[str, np.ndarray[Any, Any]]]:
