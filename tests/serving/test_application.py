@@ -218,6 +218,56 @@ class TestApplication:
         assert (sent[0]["status"], sent[1]["body"]) == (500, b'{"error":"the server failed: its log has the reason"}')
         assert "a fault" not in caplog.text
 
+    def test_forked_child_loads_anew(self, python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+        """As under gunicorn with `--preload`."""
+        python(
+            f"""
+            import asyncio, os, signal, zrt
+            from zrt.errors import ForkedError
+            from zrt.serving import application
+
+            async def ask(app):
+                sent = []
+
+                async def receive():
+                    image = b'"name": "image", "datatype": "FP32", "shape": [0, 1, 8, 8], "data": []'
+                    return {{"type": "http.request", "body": b'{{"inputs": [{{' + image + b'}}]}}'}}
+
+                async def send(message):
+                    sent.append(message)
+
+                scope = {{"type": "http", "method": "POST", "path": "/v2/models/m/infer", "headers": []}}
+                await app(scope, receive, send)
+                return sent[0]["status"]
+
+            model = {str(MODEL)!r}
+            session = zrt.Session(model)
+            apps = application({{"m": model}}), application({{"m": session}})
+            for app in apps:
+                app.load()
+                assert asyncio.run(ask(app)) == 200
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                recipe, of_session = apps
+                assert not recipe.ready
+                assert asyncio.run(ask(recipe)) == 200
+                recipe.close()
+                recipe.load()
+                assert asyncio.run(ask(recipe)) == 200
+                assert asyncio.run(ask(of_session)) == 500
+                try:
+                    of_session.load()
+                except ForkedError:
+                    os._exit(0)
+                os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+            for app in apps:
+                assert asyncio.run(ask(app)) == 200
+                app.close()
+            """
+        )
+
     def test_signal_handler_may_close_what_its_thread_loads(
         self, double: zrt.Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakSet
 
 from zrt._common import installation
 from zrt._common.arguments import absolute, path_bytes, require_type, shown, wrong_type
@@ -68,8 +69,8 @@ class Application:
     def load(self) -> None:
         """Loads the models now, and starts their threads; a second call does nothing.
 
-        A server does this when it starts. Raises the errors of `Session`, and `UnsupportedError` for a model with an
-        input that the protocol does not have.
+        A server does this when it starts. Raises the errors of `Session`, `UnsupportedError` for a model with an input
+        that the protocol does not have, and `ArgumentError` where `PROMETHEUS_MULTIPROC_DIR` is no folder.
         """
         self._load()
 
@@ -78,6 +79,7 @@ class Application:
 
         with self._lock:
             if self._loaded is None or self._loaded.closed:
+                _with_models.add(self)
                 self._loaded = Loaded(self._models, self._settings)
             return self._loaded
 
@@ -175,3 +177,18 @@ def _model_name(name: Any) -> str:
     if name == "stats":
         raise ArgumentError(f"models: {name!r} is the address of the statistics of all models")
     return _name(name, "models")
+
+
+# The applications of this process that have loaded models.
+_with_models: WeakSet[Application] = WeakSet()
+
+
+def _forked() -> None:
+    """The child has no threads that would run the requests: there an application loads its models anew."""
+    for each in _with_models:
+        each._lock = threading.RLock()
+        each._loaded = None
+    _with_models.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
