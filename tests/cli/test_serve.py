@@ -320,6 +320,7 @@ def test_without_json_one_line_says_the_address(installed, zrt, monkeypatch):
         (("--ray", "auto", "--workers", "2"), 2, "--workers does not apply with --ray"),
         (("--ray", "auto", "--import", "ops"), 2, "--import does not apply with --ray"),
         (("--workers", "0"), 2, "--workers"),
+        (("--workers", "2", "--grace", "2147480"), 2, "from 0 to 1000000"),
         (("--ray", "auto", "--port", "0"), 2, "--port 0 does not apply with --ray"),
         (("--ray", "auto", "--route-prefix", "a"), 2, "'a' does not begin with /"),
         (("--ray", "auto", "--replicas", "0"), 2, "--replicas"),

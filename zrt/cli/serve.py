@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 PORT = 8000
 GRACE = 30
+# The wait for a worker counts milliseconds in an int of C.
+MOST_GRACE = 10**6
 LAST_PORT = 65535
 
 
@@ -138,7 +140,13 @@ OPTIONS = (
     option("--timeout", "a request that takes longer, such as 0.5 or 10s, gets status 504", "SECONDS", options.seconds),
     option("--record", "a folder for capsules of the runs that fail, without their feeds", "FOLDER"),
     option("--slower-than", "with --record also those of runs that take longer", "SECONDS", options.seconds),
-    option("--grace", "how long the requests in progress may take after SIGTERM", "SECONDS", whole(0), default=GRACE),
+    option(
+        "--grace",
+        "how long the requests in progress may take after SIGTERM",
+        "SECONDS",
+        whole(0, MOST_GRACE),
+        default=GRACE,
+    ),
     option(
         "--workers",
         "the processes that serve, each with the models; they share the port and the CPUs (default: 1)",
