@@ -99,6 +99,15 @@ def test_worker_that_makes_its_files_is_no_error_of_the_metrics(
 
 
 @pytest.mark.usefixtures("_installed")
+def test_folder_of_metrics_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("/no such folder", __file__, ""):
+        monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", folder)
+        with pytest.raises(ArgumentError) as caught:
+            application({"m": MODEL}).load()
+        assert str(caught.value) == f"PROMETHEUS_MULTIPROC_DIR: {folder!r} is no folder"
+
+
+@pytest.mark.usefixtures("_installed")
 class TestApplication:
     def test_nothing_is_loaded_before_load(self) -> None:
         app = application({"m": "no such file.onnx"})

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, ProcessCollector, Summary
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from zrt.errors import ArgumentError
+
 # The variable of prometheus-client's for the folder in which the workers of a server keep their metrics.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 # The folder has a file of this name for each worker, with its process id as the suffix.
@@ -50,6 +52,9 @@ class Metrics:
     """
 
     def __init__(self) -> None:
+        folder = os.environ.get(FOLDER)
+        if folder is not None and not os.path.isdir(folder):
+            raise ArgumentError(f"{FOLDER}: {folder!r} is no folder")
         registry = CollectorRegistry()
         self.of_model: dict[str, Any] = {
             name: kind(f"zrt_{name}", meaning, _LABELS, registry=registry, **more)
@@ -68,7 +73,6 @@ class Metrics:
         self.compute_seconds: Summary = Summary(
             "zrt_compute_seconds", "Seconds of the parts of a run", (*_LABELS, "part"), registry=registry
         )
-        folder = os.environ.get(FOLDER)
         if folder is None:
             ProcessCollector(registry=registry)
             self.exposed: CollectorRegistry = registry
