@@ -337,6 +337,11 @@ def test_models_that_take_no_rows_are_refused(load: Callable[..., zrt.Session]) 
         Scorer(load("() => (float[1] y) { y = Constant<value_floats = [1.0]>() }"), 1)
     with pytest.raises(UnsupportedError, match="different first sizes: 2, 3"):
         Scorer(load("(float[2] x, float[3] y) => (float[2] z, float[3] w) { z = Relu(x) w = Relu(y) }"), 1)
+    # A lane has the packed bytes of these: as many as rows where a row has two elements.
+    with pytest.raises(UnsupportedError, match="'y' is of int4, whose rows share bytes"):
+        Scorer(load("(float[n, 2] x) => (int4[n, 2] y) { y = Cast<to = 22>(x) }"), 1)
+    with pytest.raises(UnsupportedError, match="'x' is of uint4"):
+        Scorer(load("(uint4[n, 2] x) => (float[n, 2] y) { y = Cast<to = 1>(x) }"), 1)
 
 
 def test_arrays_of_different_lengths_are_refused(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ class Scorer:
         for info in session.outputs:
             if info.kind is not ValueKind.TENSOR:
                 raise UnsupportedError(f"output {info.name!r} is no tensor")
+        for info in (*session.inputs, *session.outputs):
+            if info.element_type.packed:
+                raise UnsupportedError(f"{info.name!r} is of {info.element_type.onnx_name}, whose rows share bytes")
         self._divisible = not sizes
         self.batch: int = sizes.pop() if sizes else batch
         if self.batch < 1:
