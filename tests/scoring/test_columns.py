@@ -43,6 +43,13 @@ def test_texts_of_any_type_of_numpy_are_texts() -> None:
         assert len(fit("c", np.array(["a", "b"], dtype), wanted).values) == 2
 
 
+@pytest.mark.parametrize("rows", [["a", "\udcff", "b\udcff", "é"], [b"a", b"\xff", b"b\xff", "é".encode()]])
+def test_texts_of_numpy_that_are_no_utf_8_are_bad(rows: list[Any]) -> None:
+    for column in (np.array(rows), np.array(rows)[:, None]):
+        wanted = Wanted("s", np.dtype(object), column.shape[1:])
+        assert fit("c", column, wanted).bad == dict.fromkeys([1, 2], "c: it is no UTF-8")
+
+
 def test_column_of_another_kind_raises() -> None:
     with pytest.raises(DTypeError, match="c: float64 cannot be fed as int32 to input 'k'"):
         fit("c", np.ones(3), NUMBER)

@@ -14,6 +14,7 @@ from zrt.values.type_info import ValueInfo
 Array = np.ndarray[Any, Any]
 
 OUT_OF_RANGE = "a number is out of the range of the input's type"
+NO_UTF8 = "it is no UTF-8"
 
 
 class Wanted(NamedTuple):
@@ -60,6 +61,8 @@ def fit(subject: str, array: Array, wanted: Wanted) -> Rows:
         raise DTypeError(f"{subject}: {array.dtype} cannot be fed as {wanted.dtype} to input {wanted.name!r}")
     with np.errstate(over="ignore", invalid="ignore"):
         converted = array.astype(wanted.dtype)
+    if wanted.dtype.kind == "O" and not _is_utf8(converted):
+        return Rows(converted, {row: f"{subject}: {NO_UTF8}" for row, one in enumerate(array) if not _is_utf8(one)})
     if np.can_cast(array.dtype, wanted.dtype) or wanted.dtype.kind in "OSUb":
         return Rows(converted, {})
     # A number out of the range becomes another whole number, or infinite, or NaN.
@@ -137,15 +140,23 @@ def _texts(value: Any, wanted: Wanted) -> Array | str:
             return "it has a null or lists of different lengths"
         if not isinstance(text, str | bytes):
             return f"{str(text)[:40]!r} is no text"
-        try:
-            text.encode() if isinstance(text, str) else text.decode()
-        except UnicodeError:
-            return "it is no UTF-8"
+    if not _is_utf8(array):
+        return NO_UTF8
     rows = fit("", array[None], wanted)
     if rows.bad:
         return rows.bad[0].removeprefix(": ")
     values = np.asarray(rows.values)
     return values.reshape(values.shape[1:])
+
+
+def _is_utf8(texts: Any) -> bool:
+    """Whether an array of texts, or a text, has UTF-8 alone."""
+    try:
+        for text in np.ravel(texts).tolist():
+            text.decode() if isinstance(text, bytes) else str(text).encode()
+    except UnicodeError:
+        return False
+    return True
 
 
 def stack(parts: Sequence[Rows], wanted: Wanted) -> Rows:
