@@ -457,6 +457,13 @@ class TestMistakes:
             assert status == 2
             assert message in report
 
+    @pytest.mark.parametrize("kind", ["parquet", "npz"])
+    @pytest.mark.parametrize("batch", [2**31, 2**64])
+    def test_batch_of_too_many_rows(self, model, tmp_path, kind, batch, score):
+        status, report = score(model, write(kind, tmp_path), tmp_path / "r.parquet", "--batch", batch)
+        assert status == 2
+        assert "argument --batch: expected a whole number from 1 to 2147483647" in report
+
     @pytest.mark.parametrize(("package", "arguments"), [("pyarrow", ()), ("ray", ("--ray", "local"))])
     def test_missing_package_is_a_failure(self, model, tmp_path, package, arguments, monkeypatch, score):
         data = write("parquet", tmp_path)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zrt._common import installation
 from zrt._common.arguments import absolute, integer
 from zrt.cli import common, options
-from zrt.cli.options import UsageError, option, whole
+from zrt.cli.options import UsageError, count, option, whole
 from zrt.cli.units import plural
 from zrt.environment import cpu_limits
 from zrt.environment.pool_options import MOST_THREADS
@@ -249,7 +249,7 @@ OPTIONS = (
     ),
     option("--keep", "a column to copy to the results", "COLUMN", repeated=True),
     option(
-        "--batch", f"the rows of a run, where the model leaves that open (default: {DEFAULT_BATCH})", "ROWS", whole(1)
+        "--batch", f"the rows of a run, where the model leaves that open (default: {DEFAULT_BATCH})", "ROWS", count(1)
     ),
     option("--lanes", "the runs at the same time, with --ray in each actor (default: one for each CPU)", "N", whole(1)),
     option(
