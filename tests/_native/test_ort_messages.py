@@ -13,7 +13,8 @@ import zrt
 from tests.custom_ops import support
 from tests.support import adapters, models, ort
 from tests.support.bindings import bind
-from zrt._native import ort_messages
+from zrt._native import ort_messages, status
+from zrt._native.library import api
 from zrt._native.ort_messages import OrtMessage
 from zrt.custom_ops import KernelContext, ShapeContext
 from zrt.errors import (
@@ -27,6 +28,8 @@ from zrt.errors import (
     OrtError,
     TerminatedError,
 )
+from zrt.loading.load import create_session
+from zrt.loading.model_source import Source
 from zrt.providers import base
 
 NEG = "(float[n] x) => (float[n] y) { y = Neg(x) }"
@@ -34,7 +37,11 @@ QUIET = zrt.SessionOptions(log_severity_level="FATAL")
 
 
 def save_to(path: str, build: Callable[..., Any]) -> None:
-    zrt.Session(build(NEG), zrt.SessionOptions(optimized_model_filepath=path, log_severity_level="FATAL"))
+    settings = zrt.SessionOptions(log_severity_level="FATAL").handle()
+    # zrt itself has the file written beside its place.
+    status.check(api().SetOptimizedModelFilePath(settings.pointer, path.encode()))
+    with Source(build(NEG)) as source:
+        create_session(source, settings)
 
 
 def missing_folder(build: Callable[..., Any]) -> None:

@@ -177,6 +177,15 @@ def test_trace_does_not_replace_an_input(complaint, saved, tmp_path):
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("named", ["sub/w", "..", "w.onnx"])
+def test_weights_of_an_optimized_model_have_a_plain_name(complaint, saved, tmp_path, named):
+    entries = {"session.optimized_model_external_initializers_file_name": named}
+    session = {"optimized_model_filepath": str(tmp_path / "w.onnx"), "config_entries": entries}
+    (tmp_path / "options.json").write_text(json.dumps({"session": session}))
+    text = complaint("run", saved(models.add()), "--options", tmp_path / "options.json", status=2)
+    assert f"the weights of optimized_model_filepath: '{named}': expected a file's plain name" in text
+
+
 @pytest.mark.parametrize("command", ["run", "bench", "profile"])
 @pytest.mark.parametrize("named", ["feeds.npz", "link", "options.json"])
 @pytest.mark.parametrize("weights", [False, True], ids=["model", "weights"])

@@ -12,7 +12,7 @@ from tests.support import tasks
 from tests.support.bindings import bind
 from zrt._native import ffi, status
 from zrt._native.library import api
-from zrt.errors import ArgumentError, DTypeError, InvalidArgumentError, TerminatedError
+from zrt.errors import ArgumentError, DTypeError, FileError, InvalidArgumentError, TerminatedError
 from zrt.types import AllocatorType, GraphOptimizationLevel, LogSeverity
 
 RELU = "(float[n] x) => (float[n] y) { y = Relu(x) }"
@@ -159,7 +159,7 @@ class TestInvalidSessionOptions:
 
     def test_optimized_model_in_a_missing_folder_raises(self, build, tmp_path):
         path = tmp_path / "no such folder" / "model.onnx"
-        with pytest.raises(zrt.Error, match="ModelProto: "):
+        with pytest.raises(FileError, match=f"optimized_model_filepath: {str(path)!r} cannot be written"):
             zrt.Session(build(RELU), zrt.SessionOptions(optimized_model_filepath=path))
 
 

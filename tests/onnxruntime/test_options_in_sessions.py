@@ -75,6 +75,12 @@ class TestEffects:
             counts[level] = len(onnx.load(tmp_path / level).graph.node)
         assert counts == {"ORT_DISABLE_ALL": 3, "ORT_ENABLE_ALL": 1}
 
+    def test_optimized_model_in_a_missing_folder_is_an_invalid_argument(self, options, load, tmp_path) -> None:
+        options.optimized_model_filepath = str(tmp_path / "missing" / "m.onnx")
+        with pytest.raises(Exception, match=r"SystemError : 2|cannot be written") as caught:
+            load()
+        assert type(caught.value).__name__ == "InvalidArgument"
+
     def test_free_dimension_is_fixed(self, options, load) -> None:
         options.add_free_dimension_override_by_name("n", N)
         assert load(identity("float")).get_inputs()[0].shape == [N]

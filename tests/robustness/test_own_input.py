@@ -121,6 +121,34 @@ def test_files_of_the_same_names_in_the_current_folder_are_replaced(
     assert (here / "model.weights").stat().st_size >= 256
 
 
+def test_optimized_model_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
+    path, entries = tmp_path / "m.ort", {"session.save_model_format": "ORT"}
+    optimizing(models.weighted(), path, **entries)
+    before = path.read_bytes()
+    os.link(path, tmp_path / "held")
+    optimizing(models.parse("(float[8] x) => (float[8] z) { z = Neg(x) }"), path, **entries)
+    assert (tmp_path / "held").read_bytes() == before
+    assert zrt.Session(path).run([np.ones(8, np.float32)])[0].tolist() == [-1] * 8
+    # A link stays.
+    os.symlink(path, tmp_path / "link.ort")
+    optimizing(models.weighted(), tmp_path / "link.ort", **entries, **{BESIDE: "./no file"})
+    assert (path.read_bytes(), (tmp_path / "link.ort").is_symlink()) == (before, True)
+    with pytest.raises(zrt.Error, match=f"optimized_model_filepath '{tmp_path}/nnn"):
+        optimizing(models.weighted(), tmp_path / ("n" * 300))
+    with pytest.raises(ArgumentError, match="'/dev/null' is no plain file"):
+        optimizing(models.weighted(), Path(os.devnull), **entries)
+    assert sorted(os.listdir(tmp_path)) == ["held", "link.ort", "m.ort"]
+    zrt.Session(models.weighted(), zrt.SessionOptions(optimized_model_filepath=""))
+
+
+@pytest.mark.parametrize("engine", [None, "onnx"])
+def test_edited_model_is_written_at_the_end_of_the_edit(tmp_path: Path, engine: str | None) -> None:
+    edited = zrt.edit(models.weighted(), zrt.SessionOptions(optimized_model_filepath=tmp_path / "e.onnx"))
+    assert not os.listdir(tmp_path)
+    edited.finalize(engine=engine)
+    assert zrt.Session(tmp_path / "e.onnx").run([np.zeros(64, np.float32)])[0].tolist() == list(range(64))
+
+
 def test_in_place_is_asked_for_by_name(model: Path) -> None:
     expected = zrt.Session(model).run([np.ones(64, np.float32)])[0]
     zrt.save_optimized(model, model, in_place=True, weights_file="model.weights", weights_from=0)

@@ -25,7 +25,7 @@ from zrt._native import library_files
 from zrt.bench.harness import Progress, ignore_progress
 from zrt.cli.options import UsageError
 from zrt.errors import ProviderError, UnsupportedError, ZrtError
-from zrt.loading.model_contents import model_files, optimized_files
+from zrt.loading.model_contents import model_files, optimized_weights
 from zrt.loading.model_source import Source
 from zrt.loading.options_files import Options, load_options
 from zrt.loading.session_options import SessionOptions
@@ -200,8 +200,9 @@ def loaded_options(arguments: argparse.Namespace, inputs: Iterable[Path] = (), t
         options.session.intra_op_num_threads = arguments.threads
     written = options.session.optimized_model_filepath
     if path is not None and written is not None:
-        for target in optimized_files(str(written), options.session.config_entries):
-            require_target(Path(target), [path, *inputs], overwrite=True, subject="optimized_model_filepath")
+        weights = optimized_weights(str(written), options.session.config_entries)
+        for target in (Path(written), *(Path(written).parent / name for name in weights)):
+            require_target(target, [path, *inputs], overwrite=True, subject="optimized_model_filepath")
     return options
 
 

@@ -22,10 +22,10 @@ from zrt.errors import FailError, ModelError, UnknownNameError, UnsupportedError
 from zrt.graph import model_proto
 from zrt.graph.builder import Graph
 from zrt.graph.editor import Assembly, editor_api
-from zrt.graph.engine import EDITOR, Engine, refusals, weights_given
+from zrt.graph.engine import EDITOR, UNDESCRIBED, Engine, refusals, weights_given
 from zrt.graph.sessions import make, named
 from zrt.loading import caller_weights
-from zrt.loading.load import data_of, make_session, prepare_options, require_other_file
+from zrt.loading.load import data_of, make_session, prepare_options, writing_optimized
 from zrt.loading.model_source import Model, Source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
@@ -78,8 +78,9 @@ class GraphEdit(Owner, Graph):
             raise UnsupportedError("memory, memory_limit: ONNX Runtime gives an edited session no arena of its own")
         self._settings.wish = None
         with Source(model) as source:
-            if options is not None:
-                require_other_file(source, self._settings, options)
+            with writing_optimized(source, self._settings, options or SessionOptions()):
+                # Only the edited model is optimized: this refuses places that cannot be written.
+                pass
             handle = _open_session(source, self._settings, self._lenders, self._kernels)
         self._begin(proto, graph, None)
         self._base_nodes = len(graph.node)
@@ -138,6 +139,8 @@ class GraphEdit(Owner, Graph):
         new = graph.initializer[self._base_initializers :]
         if self._options is not None:
             yield from weights_given(self._options)
+            if self._options.optimized_model_filepath:
+                yield UNDESCRIBED
         yield from refusals(model, self._added(), new, (*inputs, *outputs), self._base_names)
         if self._base_inputs and not graph.input:
             yield "all inputs were removed"

@@ -22,6 +22,9 @@ BUILT_IN = frozenset(
 
 EDITOR, ONNX = "editor", "onnx"
 
+# Why the editor writes no optimized model.
+UNDESCRIBED = "the optimized model that is to be written would lack the model's metadata"
+
 
 @public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class Engine:
         reasons = [*refusals(model, graph.node, graph.initializer, values), *_whole(model)]
         if options is not None:
             reasons.extend(weights_given(options))
-            if options.optimized_model_filepath is not None:
-                reasons.append("the optimized model that is to be written would lack the model's metadata")
+            if options.optimized_model_filepath:
+                reasons.append(UNDESCRIBED)
             if options.prepacked_weights is not None:
                 reasons.append("prepacked weights need a model in bytes")
         return cls.because(reasons)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from functools import lru_cache
 from operator import attrgetter
@@ -254,17 +255,18 @@ def load_model(
     create: Callable[..., Any] = create_session,
 ) -> Any:
     """Loads a model, with the weights that its options supply, through `create`; returns what `create` returns."""
-    if options is not None:
-        require_other_file(source, settings, options)
-    # The fields for weights count that have another value than their default, right or wrong.
-    if options is None or (options.prepacked_weights is None and not any(map(_is_filled, _weights(options)))):
+    if options is None:
         return create(source, settings)
-    # Deferred: the reader of models takes 7 ms of a first session.
-    from zrt.loading import caller_weights
+    with writing_optimized(source, settings, options):
+        # The fields for weights count that have another value than their default, right or wrong.
+        if options.prepacked_weights is None and not any(map(_is_filled, _weights(options))):
+            return create(source, settings)
+        # Deferred: the reader of models takes 7 ms of a first session.
+        from zrt.loading import caller_weights
 
-    container = caller_weights.container_of(options)
-    with caller_weights.supplied(source, settings, options) as (model, lent):
-        return create(model, settings, container, lent)
+        container = caller_weights.container_of(options)
+        with caller_weights.supplied(source, settings, options) as (model, lent):
+            return create(model, settings, container, lent)
 
 
 def require_current(session: Handle, source: Source, strict: bool) -> None:
@@ -285,18 +287,36 @@ def require_current(session: Handle, source: Source, strict: bool) -> None:
         warnings.warn(message, stacklevel=3)
 
 
-def require_other_file(source: Source, settings: PoolOptions, options: SessionOptions) -> None:
-    """Raises `ArgumentError` if a load would write the optimized model, or its weights, over a file that it reads."""
-    if options.optimized_model_filepath is not None:
-        # Deferred, as in `load_model`.
-        from zrt._common.files import require_other
-        from zrt.loading.model_contents import model_files, optimized_files
+@contextmanager
+def writing_optimized(source: Source, settings: PoolOptions, options: SessionOptions) -> Iterator[None]:
+    """Lets a load write the optimized model, if it does, and its weights beside their places, and moves them there.
 
-        subject = "optimized_model_filepath"
-        entries, path = settings.config_entries(), os.fsdecode(path_bytes(options.optimized_model_filepath, subject))
-        read = [*model_files(source, entries), *options._libraries()]
-        for target in optimized_files(path, entries):
-            require_other(target, read, subject)
+    Raises `ArgumentError` if one of these files is one that the load reads, and `FileError` if it cannot be written.
+    """
+    if not options.optimized_model_filepath:
+        yield
+        return
+    # Deferred, as in `load_model`.
+    from zrt._common.files import plain_name, replacing
+    from zrt.loading.model_contents import model_files, optimized_weights
+
+    subject = "optimized_model_filepath"
+    # The file that a link leads to is replaced, and the link stays.
+    path = os.path.realpath(os.fsdecode(path_bytes(options.optimized_model_filepath, subject)))
+    entries = settings.config_entries()
+    weights = [plain_name(name, path, f"the weights of {subject}") for name in optimized_weights(path, entries)]
+    read = [*model_files(source, entries), *options._libraries()]
+    with replacing(path, *weights, subject=subject, inputs=read) as (written, *_):
+        status.check(api().SetOptimizedModelFilePath(settings.pointer, os.fsencode(written)))
+        try:
+            yield
+        except Error as error:
+            if written not in str(error):
+                raise
+            # ONNX Runtime names the place beside it.
+            raise status.about(f"{subject} {path!r}", error) from error
+        finally:
+            status.check(api().SetOptimizedModelFilePath(settings.pointer, b""))
 
 
 def _is_filled(container: Any) -> bool:

@@ -77,10 +77,12 @@ def model_files(source: model_source.Source, entries: Mapping[str, Any]) -> list
     return own + [os.path.join(folder or beside, name) for name in outside]
 
 
-def optimized_files(path: str, entries: Mapping[str, str]) -> list[str]:
-    """The files that a load writes as `optimized_model_filepath`: the model, and its weights beside it."""
+def optimized_weights(path: str, entries: Mapping[str, str]) -> list[str]:
+    """The name of the file of weights that a load writes beside its `optimized_model_filepath`, if it writes one."""
     weights = entries.get(SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME)
-    return [path, os.path.join(os.path.dirname(path), weights)] if weights else [path]
+    # A model in ONNX Runtime's own format keeps its weights.
+    in_ort_format = entries.get(SessionConfigKey.SAVE_MODEL_FORMAT, os.path.splitext(path)[1][1:]).upper() == "ORT"
+    return [os.path.normpath(weights)] if weights and not in_ort_format else []
 
 
 def _read_node(file: ModelFile, node: Field, contents: Contents) -> Iterator[Field]:

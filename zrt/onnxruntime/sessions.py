@@ -559,8 +559,8 @@ def _loaded(model: Any, options: SessionOptions, selection: provider_args.Select
             raise errors.translate(error) from error
         except ModelError as error:
             raise _refused(model, error) from error
-        except (ArgumentError, CallbackError, DTypeError) as error:
-            raise errors.failure(1, str(error)) from error
+        except (ArgumentError, CallbackError, DTypeError, OSError) as error:
+            raise errors.failure(2 if isinstance(error, OSError) else 1, str(error)) from error
 
 
 def _has_no_threads(options: SessionOptions) -> bool:
