@@ -346,6 +346,13 @@ def test_entry_of_a_daemon_threads_load_is_made(model, folder, python):
     assert len(entries(folder)) == 1
 
 
+def test_misses_and_hits_are_logged(load, model, caplog):
+    caplog.set_level("INFO", "zrt.cache")
+    assert [load(model), load(model)] == ["miss", "hit"]
+    ends = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
+    assert ends == ["not in the cache", "loaded from the cache"]
+
+
 class TestFolder:
     def test_permissions_are_the_users_own(self, load, model, folder):
         load(model)

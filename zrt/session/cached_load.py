@@ -133,6 +133,7 @@ def load(
                 logger.info("%s: loaded from the cache", source.subject)
                 return handle, HIT
         cache.require_lasting_place(source, beside)
+        logger.info("%s: not in the cache", source.subject)
         note = MISS
     except (CallbackError, ModelLoadCanceledError):
         raise
