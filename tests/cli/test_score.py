@@ -70,6 +70,36 @@ def read(path: Path) -> tuple[Any, Any]:
 CSV = ("--input", "x0=x", "--input", "x1=x", "--input", "x2=x")
 
 
+class TestNames:
+    @pytest.mark.parametrize("line", ["0.5,1.5", "7,2,inf", "nan,3"])
+    def test_row_of_numbers_in_place_of_names_is_refused(self, line, tmp_path, complaint):
+        (tmp_path / "data.csv").write_text(f"{line}\n{line}\n")
+        model = tmp_path / "m.onnx"
+        model.write_bytes(models.parse("(float[n, k] x) => (float[n, k] y) { y = Neg(x) }"))
+        arguments = ("score", model, tmp_path / "data.csv", tmp_path / "r.npz")
+        text = complaint(*arguments, "--input", "*=x", status=2)
+        assert (
+            f"data.csv': its first line has the names of the columns, and these are numbers: {line.replace(',', ', ')};"
+            in text
+        )
+        assert not (tmp_path / "r.npz").exists()
+
+    @pytest.mark.parametrize(("line", "patterns"), [("0,2,5", ["*"]), ("a,0.5", ["*"]), ("0.5,nan", ["0.5", "nan"])])
+    def test_numbers_may_be_names(self, line, patterns, tmp_path, score):
+        (tmp_path / "data.csv").write_text(f"{line}\n{'3,' * line.count(',')}3\n")
+        model = tmp_path / "m.onnx"
+        model.write_bytes(models.parse("(float[n, k] x) => (float[n, k] y) { y = Neg(x) }"))
+        named = [word for pattern in patterns for word in ("--input", f"{pattern}=x")]
+        status, report = score(model, tmp_path / "data.csv", tmp_path / "r.npz", *named)
+        assert (status, report["rows"]) == (0, 1)
+
+    def test_columns_are_shown_how_to_be_fed(self, model, tmp_path, complaint):
+        (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+        assert "--input COLUMN=NAME feeds" in complaint(
+            "score", model, tmp_path / "data.csv", tmp_path / "r.npz", status=2
+        )
+
+
 class TestFormats:
     @pytest.mark.parametrize("source", ["parquet", "arrow", "csv", "npz"])
     @pytest.mark.parametrize("target", ["parquet", "arrow", "csv", "npz"])

@@ -355,16 +355,6 @@ class TestCapsules:
             assert len(list(folder.iterdir())) == module.MOST + 1
             assert recorder.capsules[-1].endswith(f"-{module.MOST + 3}.zrt-capsule")
 
-    def test_folder_stays_where_it_was_when_the_recording_began(
-        self, session: zrt.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        (tmp_path / "other").mkdir()
-        monkeypatch.chdir(tmp_path)
-        with session.record(capsules="capsules") as recorder:
-            monkeypatch.chdir("other")
-            fail(session)
-            assert [Path(each).parent for each in recorder.capsules] == [tmp_path / "capsules"]
-
     def test_sessions_may_share_a_folder(self, path: Path, tmp_path: Path) -> None:
         folder = tmp_path / "capsules"
         sessions = [zrt.Session(path, QUIET) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""The feeds, the differences and the growth of the arena in the results of `zrt.replay`."""
+"""Capsules, and the feeds, the differences and the growth of the arena in the results of `zrt.replay`."""
 
 import threading
 from pathlib import Path
@@ -135,6 +135,17 @@ def test_feeds_of_more_dimensions_than_a_record_has_are_made_up(tmp_path: Path) 
         session.run([np.zeros((3, 1, 1, 1, 1, 1, 3, 4, 2), np.float32)])
         found = zrt.replay(recorder.capsules[0], model)
     assert (found.error_now, found.made_up) == (None, True)
+
+
+def test_capsules_stay_in_the_folder_of_the_time_when_the_recording_began(
+    session: zrt.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with session.record(capsules="capsules", slower_than=EACH) as recorder:
+        monkeypatch.chdir("other")
+        session.run([SMALL])
+        assert [Path(each).parent for each in recorder.capsules] == [tmp_path / "capsules"]
 
 
 def test_run_that_a_shape_failed_fails_again(tmp_path: Path) -> None:

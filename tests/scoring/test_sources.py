@@ -41,22 +41,6 @@ def write(kind: str, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("line", ["0.5,1.5", "7,2", "2.5", "nan,3"])
-def test_row_of_numbers_in_place_of_names_is_refused(line: str, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
-    (tmp_path / "data.csv").write_text(f"{line}\n{line}\n")
-    with pytest.raises(FileError, match=r"data.csv': its first line has the names .* and these are numbers: "):
-        open_source(tmp_path / "data.csv", "csv")
-
-
-@pytest.mark.parametrize("line", ["0,1,2", "1,2", "7", "0,1,label", "x,0.5", "nan,inf,a"])
-def test_names_that_count_the_columns_are_names(line: str, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
-    (tmp_path / "data.csv").write_text(f"{line}\n{line}\n")
-    source = open_source(tmp_path / "data.csv", "csv")
-    assert (source.names, source.rows) == (line.split(","), 1)
-
-
 @pytest.mark.parametrize(("kind", "count"), [("npz", 1), ("npy", 4), ("parquet", 4), ("arrow", 2), ("csv", 2)])
 @pytest.mark.parametrize("first", [0, 1, 599, 600, 777, ROWS])
 def test_pieces_have_each_row_once(

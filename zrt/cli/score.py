@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -162,7 +162,14 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     except UnsupportedError as error:
         raise UsageError(str(error)) from None
     columns = sources.input_columns(arguments.input, source, session.input_names, kind)
-    check_columns(scorer, columns, source.names, arguments.keep)
+    named = {column for column, _ in arguments.input} | set(arguments.keep)
+    if kind == "csv" and not named.intersection(source.names):
+        _refuse_numbers(source.names, arguments.source)
+    try:
+        check_columns(scorer, columns, source.names, arguments.keep)
+    except ArgumentError as error:
+        error.add_note("--input COLUMN=NAME feeds a column to the input of that name")
+        raise
     if output_kind in sources.NUMPY:
         sources.check_numpy(session.outputs, output_kind, arguments.keep, arguments.skip_bad)
     elif arguments.keep:
@@ -178,6 +185,19 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     }
     made = recipe(arguments.model, recorded, providers, source.files, arguments.imports, run)
     return _Run(source, before, kind, scorer, columns, _parts(arguments, source, output_kind, made), actors)
+
+
+def _refuse_numbers(names: Sequence[str], path: Path) -> None:
+    """Raises where the names of a CSV's columns are numbers, and not all of them whole: they are a row of data."""
+    try:
+        count_something = all(float(name).is_integer() for name in names)
+    except ValueError:
+        return
+    if not count_something:
+        raise UsageError(
+            f"{str(path)!r}: its first line has the names of the columns, and these are numbers: {', '.join(names)}; "
+            "put a line of names before the rows, or name a column in --input or --keep"
+        )
 
 
 def _parts(arguments: argparse.Namespace, source: Source, kind: str, run: dict[str, Any]) -> Parts:

@@ -44,19 +44,6 @@ WRITERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _refuse_numbers(names: Sequence[str], path: Path) -> None:
-    """Raises where the names of a CSV's columns are numbers, and do not count the columns: that is a row of data."""
-    try:
-        begins = [float(name) - index for index, name in enumerate(names)]
-    except ValueError:
-        return
-    if not all(begin == begins[0] and begin.is_integer() for begin in begins):
-        raise FileError(
-            f"{str(path)!r}: its first line has the names of the columns, and these are numbers: {', '.join(names)}; "
-            "put a line of names before the rows"
-        )
-
-
 class ArrowSource:
     """A file or a folder of files, as a data set of pyarrow."""
 
@@ -71,7 +58,6 @@ class ArrowSource:
                 read = pyarrow.csv.ReadOptions(block_size=MOST_CSV_ROW)
                 # As texts: pyarrow takes the types from the first rows, and a bad row must not end the run.
                 names = datasets.dataset(path, format=datasets.CsvFileFormat(read_options=read)).schema.names
-                _refuse_numbers(names, path)
                 convert = pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     strings_can_be_null=True,

@@ -114,9 +114,7 @@ def check_columns(
     names = [wanted.name for wanted in scorer.wanted]
     for name in columns:
         if name not in names:
-            raise ArgumentError(
-                f"the model has no input {name!r}; it has {', '.join(map(repr, names))}: --input is COLUMN=NAME"
-            )
+            raise ArgumentError(f"the model has no input {name!r}; it has {', '.join(map(repr, names))}")
     for source in [*keep, *(source for sources in columns.values() for source in sources)]:
         if source not in available:
             raise ArgumentError(f"the data set has no column {source!r}; it has {', '.join(map(repr, available))}")
@@ -126,10 +124,7 @@ def check_columns(
     for wanted in scorer.wanted:
         name, row = wanted.name, wanted.row
         if name not in columns:
-            raise ArgumentError(
-                f"input {name!r} has no column; the data set has {', '.join(map(repr, available))}: "
-                f"--input COLUMN={name} gives it one"
-            )
+            raise ArgumentError(f"input {name!r} has no column; the data set has {', '.join(map(repr, available))}")
         count = len(columns[name])
         # One column may have lists; and one size may be open, but columns are a row without any other.
         if count > 1 and (len(row) != 1 if None in row else math.prod(size or 0 for size in row) != count):
