@@ -182,6 +182,16 @@ def is_same(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
         return False
 
 
+def identity(path: str) -> tuple[int, ...]:
+    """Numbers that change when a file is replaced or written; () for one that is not there."""
+    try:
+        state = os.stat(path)
+    # A model may name any file, also one with a NUL character.
+    except (OSError, ValueError):
+        return ()
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+
+
 def plain_name(name: str, target: str | os.PathLike[str], subject: str) -> str:
     """Checks that `name` is the plain name of another file in the folder of `target`."""
     if os.path.basename(name) != name or name in ("", ".", "..", os.path.basename(os.path.abspath(target))):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from zrt._common.files import replacing
+from zrt._common.files import identity, replacing
 from zrt._native import ffi
 from zrt._native.cdata import numbers
 from zrt.bench import machine
@@ -55,12 +55,13 @@ class Capsules:
     """The process that wrote them: a forked child removes none of its parent's."""
     _fingerprint: Fingerprint | None = None
     _arena_bytes: int = field(init=False)
-    _state: tuple[int, ...] | None = field(init=False)
-    """That of the model's file as the recording began."""
+    _state: tuple[int, ...] = field(init=False)
+    """The `identity` of the model's file as the recording began."""
 
     def __post_init__(self) -> None:
         self._arena_bytes = self.arena.stats().total_allocated_bytes
-        self._state = _state(self.recipe["model"])
+        path = self.recipe["model"]
+        self._state = () if path is None else identity(path)
 
     @classmethod
     def of(cls, session: Session, folder: Path, key: int, feeds: bool) -> Capsules:
@@ -85,12 +86,12 @@ class Capsules:
         """Writes a capsule; `inputs` are names, each with a ``zrt_description``. Raises `Error` or `OSError`."""
         path = self.recipe["model"]
         # A file that changed since is another model.
-        if self._fingerprint is None and path is not None and _state(path) == self._state:
+        if self._fingerprint is None and path is not None and identity(path) == self._state:
             with suppress(Error):
                 trusted = self.recipe.get("options", {}).get("trusted_folders", ())
                 folder = self.recipe.get("external_data_dir")
                 found = fingerprint(path, external_data_dir=folder, trusted_folders=trusted)
-                self._fingerprint = found if _state(path) == self._state else None
+                self._fingerprint = found if identity(path) == self._state else None
         arena = self.arena.stats().total_allocated_bytes
         about = {
             "run": asdict(run),
@@ -118,14 +119,6 @@ class Capsules:
         self.written.append(target)
         while len(self.written) > MOST:
             self.written.pop(0).unlink(missing_ok=True)
-
-
-def _state(path: str | None) -> tuple[int, ...] | None:
-    """The state of a file, which differs after a change; None without a file."""
-    with suppress(OSError):
-        state = None if path is None else os.stat(path)
-        return state and (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
-    return None
 
 
 def _is_data(options: SessionOptions) -> bool:

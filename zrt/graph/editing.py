@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from zrt._common.arguments import text
+from zrt._common.files import identity
 from zrt._common.public import public
 from zrt._native import callback_errors, ffi, status
 from zrt._native.busy import claimed
@@ -65,7 +66,7 @@ class GraphEdit(Owner, Graph):
         self._folder = model_proto.folder_of(external_data_dir, beside)
         names = model_proto.external_files(proto)
         # The session reads the model's files of weights once more when the edit is finished: they must stay the same.
-        self._files = {path: _identity(path) for path in (os.path.join(self._folder, name) for name in names)}
+        self._files = {path: identity(path) for path in (os.path.join(self._folder, name) for name in names)}
         self._options = options
         self._selection = parse(providers)
         self._busy = ffi.new("int *")
@@ -218,7 +219,7 @@ class GraphEdit(Owner, Graph):
     def _check_files(self) -> None:
         """Raises a `ModelError` for a file of weights that was written or replaced since the edit began."""
         for path, before in self._files.items():
-            if _identity(path) != before:
+            if identity(path) != before:
                 raise ModelError(f"{self._subject}: its file of weights {path!r} has changed since the edit began")
 
     def _finished(self) -> Any:
@@ -232,16 +233,6 @@ class GraphEdit(Owner, Graph):
 
     def __repr__(self) -> str:
         return "GraphEdit(closed)" if self.closed else Graph.__repr__(self)
-
-
-def _identity(path: str) -> tuple[int, ...]:
-    """Numbers that change when a file is replaced or written; () for one that is not there."""
-    try:
-        state = os.stat(path)
-    # A model may name any file, also one with a NUL character.
-    except (OSError, ValueError):
-        return ()
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _open_session(source: Source, settings: PoolOptions, lenders: list[Handle], kernels: set[object]) -> SessionHandle:
