@@ -96,3 +96,19 @@ def test_scores_a_model_with_operators_in_python(module, clamping, zrt_json, com
     with np.load("results.npz") as found:
         assert found["y"].tolist() == [0, 0.5, 1]
     assert "none_such" in complaint(*command, "--import", "none_such", status=2)
+
+
+@pytest.mark.parametrize("command", ["run", "profile"])
+def test_runs_a_model_with_operators_in_python(command, module, clamping, zrt_json, complaint):
+    np.save("x.npy", np.array([-1, 0.5, 3], np.float32))
+    document = zrt_json(command, clamping, "--input", "x=x.npy", "--import", module(OPERATORS))
+    if command == "run":
+        output = document["providers"]["CPUExecutionProvider"]["outputs"]["y"]
+        assert (output["min"], output["max"]) == (0, 1)
+    else:
+        assert [row["operator"] for row in document["rows"]] == ["Clamp"]
+    assert "my.ops" in complaint(command, clamping, "--input", "x=x.npy", status=1)
+
+
+def test_calls_of_the_allocator_are_counted_without_operators_in_python(module, clamping, complaint):
+    assert "--mallocs" in complaint("profile", clamping, "--mallocs", "--import", module(OPERATORS), status=2)

@@ -50,8 +50,7 @@ def _check(model: Path, options: Path | None, asked: list[str], imports: list[st
     from zrt.diagnosis.check import check
 
     settings = common.options_in(options, 1)
-    if imports:
-        settings.session.custom_ops = common.imported_domains(imports)
+    settings.session.custom_ops = common.imported_domains(imports)
     providers = common.requested_providers(asked, settings)
     return check(model, settings.session, providers).to_dict()
 

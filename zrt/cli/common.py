@@ -132,6 +132,9 @@ def imported_domains(names: Iterable[str]) -> list[CustomOpDomain]:
     Modules are looked for in the current folder first, as ``python -m`` does. Raises `UsageError` for a module that
     cannot be imported, or that has no domain.
     """
+    names = list(names)
+    if not names:
+        return []
     # 8 ms, which few commands need.
     from zrt.custom_ops import CustomOpDomain
 

@@ -9,7 +9,7 @@ from typing import Any
 from zrt.bench import mallocs
 from zrt.bench.inputs import make_inputs
 from zrt.cli import common, inputs, options
-from zrt.cli.options import count, option
+from zrt.cli.options import UsageError, count, option
 from zrt.cli.units import Unit, duration, plural
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
@@ -31,11 +31,15 @@ OPTIONS = (
         options.file_to_write,
     ),
     options.OVERWRITE,
+    options.IMPORT,
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.mallocs and arguments.imports:
+        raise UsageError("--mallocs does not go with --import: operators in Python stay in this process")
     settings = common.loaded_options(arguments, inputs.input_files(arguments))
+    settings.session.custom_ops = common.imported_domains(arguments.imports)
     requested = common.requested_providers(arguments.provider, settings)
     path = common.model_path(arguments.model)
     if arguments.trace is not None:

@@ -33,11 +33,13 @@ OPTIONS = (
     ),
     options.threads(),
     options.OPTIONS,
+    options.IMPORT,
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     settings = common.loaded_options(arguments, inputs.input_files(arguments))
+    settings.session.custom_ops = common.imported_domains(arguments.imports)
     requested = common.requested_providers(arguments.provider, settings)
     user, known = inputs.user_inputs(arguments), None
     if common.named_model(arguments.model) is None and user == UserInputs():

@@ -145,10 +145,9 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     settings = common.loaded_options(arguments, source.files, DEFAULT_THREADS)
     recorded = settings.session.to_dict()
     _check_target(arguments, source, settings)
-    if arguments.imports:
-        if arguments.ray is not None:
-            raise ArgumentError("--import does not go with --ray: operators in Python stay in this process")
-        settings.session.custom_ops = common.imported_domains(arguments.imports)
+    if arguments.imports and arguments.ray is not None:
+        raise ArgumentError("--import does not go with --ray: operators in Python stay in this process")
+    settings.session.custom_ops = common.imported_domains(arguments.imports)
     providers = common.requested_providers(arguments.provider, settings)
     # A cluster may have devices that this machine lacks: the declarations are those of the CPU too.
     session = Session(arguments.model, settings.session, providers if arguments.ray is None else None)
