@@ -216,6 +216,7 @@ class Graph:
         `type` is an element type, in any form that `ElementType.of` takes. `shape` holds sizes, names of
         symbolic sizes, and None for unnamed ones; a `shape` of None leaves the rank open. For inputs other than tensors
         `type` is one of `zrt.graph`'s types. Only inputs of a subgraph may omit the type: it follows from the node.
+        The number of the iteration in a Loop's body needs its shape, ``()``: ONNX Runtime does not infer that one.
         """
         self._change()
         subject = f"input {shown(name)}"
