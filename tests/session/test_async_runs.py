@@ -230,18 +230,28 @@ def test_cancelled_task_ends_its_run(loop, endless, eventually):
     eventually(lambda: not async_runs._under_way)
 
 
-def test_dropped_coroutine_ends_its_run(loop, endless, eventually):
-    running = asyncio.new_event_loop()
-    coroutine = loop.run_async(endless)
+@pytest.mark.parametrize("known", [False, True])
+def test_closed_coroutine_ends_its_run_and_logs_no_error(loop, endless, eventually, known):
+    """asyncio logs the exception of a future that nobody took, which the loop knows before the end or not."""
+    running, logged = asyncio.new_event_loop(), []
+    running.set_exception_handler(lambda _, context: logged.append(context))
+    coroutine = loop.run_async(endless, timeout=0.01 if known else None)
 
-    async def begin():
-        coroutine.send(None)
+    async def drop():
+        future = coroutine.send(None)
+        [run] = async_runs._under_way
+        while known and not future.done():
+            await asyncio.sleep(0.001)
+        coroutine.close()
+        eventually(lambda: not async_runs._under_way)
+        # The loop takes the end of the run, which is alive.
+        await asyncio.sleep(0.01)
+        del run, future
+        gc.collect()
 
-    running.run_until_complete(begin())
-    assert async_runs._under_way
-    coroutine.close()
+    running.run_until_complete(drop())
     running.close()
-    eventually(lambda: not async_runs._under_way)
+    assert not logged
 
 
 def test_loop_closed_during_a_run(loop, eventually):

@@ -364,7 +364,7 @@ class _Inbox:
             while self._ended:
                 reference, results, error = self._ended[0]
                 run = reference()
-                if run is not None and not run.waiter.done():
+                if run is not None and not run.dropped and not run.waiter.done():
                     if error is None:
                         run.waiter.set_result(results)
                     else:
@@ -381,6 +381,9 @@ _inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Inbox] = weakref
 
 class LoopRun(Run):
     """A run that a task of this loop awaits."""
+
+    # Whether its coroutine ended before the run: asyncio would log an error that nobody asks for.
+    dropped = False
 
     def __init__(self, work: Work, options: RunOptions | None, end: int, loop: asyncio.AbstractEventLoop) -> None:
         self._prepare(work, options, end)
@@ -406,7 +409,11 @@ async def wait(work: Work, options: RunOptions | None, end: int) -> list[Result]
     finally:
         # The task was cancelled or dropped.
         if run.waiter.cancelled() or not run.waiter.done():
+            run.dropped = True
             run._terminate()
+        else:
+            # It counts as taken, also where the coroutine was closed meanwhile.
+            run.waiter.exception()
 
 
 def _at_exit() -> None:
