@@ -329,7 +329,14 @@ class TestFiles:
     def test_file_of_another_model(self, lane, steps, tmp_path):
         path = tmp_path / "state.npz"
         steps.state.save(path)
-        with pytest.raises(UnknownNameError):
+        with pytest.raises(UnknownNameError, match=r"state\.npz.*has no input"):
+            lane.state.load(path)
+
+    @pytest.mark.parametrize("array", [f32(1), f32(1, 2, 3).astype(np.float64)])
+    def test_file_with_another_array(self, lane, tmp_path, array):
+        path = tmp_path / "state.npz"
+        np.savez(path, counts=np.zeros(2, np.int64), **{"state:h:": array})
+        with pytest.raises((ShapeError, DTypeError), match=r"state\.npz.*'h': expected"):
             lane.state.load(path)
 
     def test_copy_without_memory_names_the_input(self, script):

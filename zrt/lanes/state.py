@@ -346,7 +346,9 @@ class State(Owner, Mapping[str, Any]):
 
     def load(self, file: File) -> None:
         """Reads the content that `save` wrote. Raises `FileError` for a file that is none."""
-        self.write(self._read(file))
+        content = self._read(file)
+        with status.named(f"state file {_name(file)}"):
+            self.write(content)
 
     def _read(self, file: File) -> StateSnapshot:
         with _opened(file, "rb") as place:
@@ -427,13 +429,18 @@ def _block(where: MemoryInfo, size: int, session: Handle, memory: LaneMemory) ->
     return allocation._open(), -(-allocation.address // SMALLEST_ALIGNMENT) * SMALLEST_ALIGNMENT
 
 
+def _name(file: File) -> str:
+    """A file in messages."""
+    return repr(os.fspath(file)) if isinstance(file, (str, os.PathLike)) else shown(file)
+
+
 @contextmanager
 def _opened(file: File, mode: str) -> Iterator[IO[bytes]]:
     """The file of that name, or an open one, which stays open. An error in the block is a `FileError`."""
     name = shown(file)
     try:
+        name = _name(file)
         if isinstance(file, (str, os.PathLike)):
-            name = repr(os.fspath(file))
             path = os.fsdecode(path_bytes(file, "file"))
             places = nullcontext((path,)) if mode == "rb" else replacing(path, subject="file")
             with places as (where,), open(where, mode) as opened:
