@@ -557,9 +557,9 @@ class Session(Owner):
 
     @property
     def profiling_start_ns(self) -> int:
-        """The start of a profiled session's trace in nanoseconds; 0 if the session is not profiled.
+        """The start of a profiled session's trace in nanoseconds, also after `end_profiling`; else 0.
 
-        The clock is the finest of the C++ library: on Linux that of `time.time_ns`.
+        The clock is the finest of the C++ library: of GNU's, as in the official library for Linux, `time.time_ns`.
         """
         handle = self._open()
         return int(status.fetch(api().SessionGetProfilingStartTimeNs, "uint64_t", handle.pointer))
