@@ -21,6 +21,12 @@ GRACE_S = 30.0
 # Ray's own default leaves a dead replica for 10 seconds.
 HEALTH_PERIOD_S = 2.0
 
+# Ray Serve takes no larger number.
+MOST_PER_NODE = 100
+
+# Of a processor; Ray takes no smaller one, but 0.
+LEAST_PART = 0.0001
+
 # The controller of Ray Serve keeps and sends the whole application.
 MAX_BYTES = 64 << 20
 
@@ -37,11 +43,11 @@ def deployment(
 ) -> serve.Deployment:
     """An application as a deployment of Ray Serve, which ``serve.run(deployment.bind())`` starts on a cluster.
 
-    There are `replicas` processes, at most `per_node` of them on a node (None: as many as fit). Each one loads the
-    models and answers requests as the application does elsewhere. It takes `cpus` and `gpus` of what Ray counts on a
-    node; the number of threads is that of the session's options. Where the variable ``ZRT_CPUS`` sets a budget of CPUs,
-    that of each replica is `cpus`, at least 1. A replica that ends gets `grace` seconds for the
-    requests that it has.
+    There are `replicas` processes, at most `per_node` of them on a node (up to 100; None: as many as fit). Each one
+    loads the models and answers requests as the application does elsewhere. It takes `cpus` and `gpus` of what Ray
+    counts on a node, where more than one GPU is a whole number; the number of threads is that of the session's options.
+    Where the variable ``ZRT_CPUS`` sets a budget of CPUs, that of each replica is `cpus`, at least 1. A replica that
+    ends gets `grace` seconds for the requests that it has.
 
     The returned deployment has Ray's own ``options``, for autoscaling for example.
 
@@ -53,8 +59,10 @@ def deployment(
     integer(replicas, "replicas", 1)
     options: dict[str, Any] = {}
     if per_node is not None:
-        options["max_replicas_per_node"] = integer(per_node, "per_node", 1)
+        options["max_replicas_per_node"] = integer(per_node, "per_node", 1, MOST_PER_NODE)
     resources = {"num_cpus": _number(cpus, "cpus"), "num_gpus": _number(gpus, "gpus")}
+    if gpus > 1 and gpus != int(gpus):
+        raise ArgumentError(f"gpus: {shown(gpus)}: above 1 Ray gives whole GPUs alone")
     size = len(pickle.dumps(application))
     if size > MAX_BYTES:
         raise ArgumentError(
@@ -113,4 +121,6 @@ def _number(value: Any, subject: str) -> float:
         raise wrong_type(subject, "a number", value)
     if not 0 <= value < 1 << 31:
         raise ArgumentError(f"{subject}: {shown(value)} is no number of processors")
+    if 0 < value < LEAST_PART:
+        raise ArgumentError(f"{subject}: {shown(value)} is less than {LEAST_PART:g}, the smallest part that Ray counts")
     return value
