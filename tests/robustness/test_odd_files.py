@@ -55,3 +55,7 @@ def test_pipe_as_a_model_is_refused_by_its_kind(tmp_path: Path) -> None:
 
 def test_profile_cut_short_raises(child: Child, tmp_path: Path) -> None:
     child("odd/cut_profile.py", arguments=[tmp_path])
+
+
+def test_traces_of_runs_cut_short_raise(child: Child) -> None:
+    child("odd/cut_traces_of_runs.py")

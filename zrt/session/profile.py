@@ -190,9 +190,15 @@ def end(session: Handle) -> str:
     """Ends a session's profiling and returns the trace's path, "" without one; raises if the trace is cut off."""
     allocator = default_allocator()
     path = take_string(allocator, status.make(api().SessionEndProfiling, "char", session.pointer, allocator))
-    if path and not ends_with(path, b"]"):
-        raise FileError(f"trace {path!r}: ONNX Runtime could not write it, or not all of it")
+    if path:
+        _require_whole(path)
     return path
+
+
+def _require_whole(path: str) -> None:
+    """Raises for a trace that is cut off, as on a full disk."""
+    if not ends_with(path, b"]"):
+        raise FileError(f"trace {path!r}: ONNX Runtime could not write it, or not all of it")
 
 
 def of_runs(session: Session, feeds: Feeds, runs: int, warmup: int) -> Profile:
@@ -208,11 +214,14 @@ def of_runs(session: Session, feeds: Feeds, runs: int, warmup: int) -> Profile:
             start_us = (clock() - begin) // 1000
             session.run(feeds, options=options)
             written = options.profile_files()
-            if not written:
+            if not written and session.profiling_start_ns:
                 raise UnsupportedError(
-                    "this session is profiled as a whole (SessionOptions.profile_file_prefix), so its runs cannot be "
-                    "profiled by themselves: call end_profiling first"
+                    "a run left no trace: those of a session that is profiled as a whole "
+                    "(SessionOptions.profile_file_prefix) have none of their own until end_profiling"
                 )
+            if not written:
+                raise FileError(f"trace of a run: ONNX Runtime could not write it into the folder {folder!r}")
+            _require_whole(written[0])
             # The times of each trace start at 0.
             events += [replace(event, start_us=event.start_us + start_us) for event in Profile.read(written[0]).events]
             # Those of many runs would fill the disk.

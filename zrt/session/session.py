@@ -568,7 +568,8 @@ class Session(Owner):
         """A `Profile` of `runs` runs over the same feeds, after `warmup` runs that are not profiled.
 
         Each run has its own trace, in a temporary folder. The profiler's own cost is in the times between the runs, and
-        in the time of each node. Raises `UnsupportedError` if the session is profiled as a whole.
+        in the time of each node. Raises `UnsupportedError` if the session is profiled as a whole, and `FileError` if a
+        trace cannot be written.
         """
         from zrt.session.profile import of_runs
 
