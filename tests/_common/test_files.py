@@ -90,6 +90,17 @@ def test_full_disk_is_an_error_of_the_file(tmp_path, number):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("names", [("x" * 300,), ("kept", "x" * 300)], ids=["target", "beside"])
+def test_too_long_name_is_an_error_of_the_file(tmp_path, names):
+    target, *beside = names
+    with (
+        pytest.raises(FileError, match=f"--output: '.*x' cannot be written: {os.strerror(errno.ENAMETOOLONG)}"),
+        replacing(str(tmp_path / target), *beside, subject="--output"),
+    ):
+        raise AssertionError("nothing can be written")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT, errno.EACCES])
 def test_other_errors_of_the_body_come_out_as_themselves(tmp_path, number):
     error = OSError(number, os.strerror(number), "input")

@@ -37,6 +37,9 @@ def replacing(
     inputs = list(inputs)
     for each in (target, *(os.path.join(folder, each) for each in beside)):
         require_other(each, inputs, subject)
+        # Raises for a name that is too long.
+        with writing(each, subject), suppress(FileNotFoundError):
+            os.lstat(absolute(each))
     with writing(target, subject):
         if os.path.isdir(absolute(target)):
             raise IsADirectoryError(0, "Is a directory")
