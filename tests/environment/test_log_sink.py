@@ -129,6 +129,22 @@ def test_sessions_have_loggers_of_their_own(warning, capfd):
     assert "does not match actual shape" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("equal", [lambda: True, lambda: 1 / 0])
+def test_loggers_are_told_apart_whatever_their_comparison_says(warning, logger, kept, equal):
+    class Comparing(logging.Logger):
+        __hash__ = logging.Logger.__hash__
+
+        def __eq__(self, other):
+            return equal()
+
+    other = Keep()
+    comparing = Comparing("comparing")
+    comparing.addHandler(other)
+    sessions = [warning(logger=each) for each in (logger, comparing)]
+    sessions[1].run(FIVE)
+    assert [len(handler.messages) for handler in (kept, other)] == [0, 1]
+
+
 def test_lines_are_delivered_after_their_session_is_closed(warning, logger, kept):
     logger.addFilter(lambda record: time.sleep(0.001) or True)
     for _ in range(3):

@@ -29,10 +29,11 @@ def as_logger(logger: Any, subject: str) -> logging.Logger:
 
 def sink(logger: logging.Logger) -> tuple[Any, Any]:
     """The ``OrtLoggingFunction`` and its argument with which ORT logs to this logger."""
-    if logger not in _loggers:
+    # By identity: a logger may be of a class with a comparison of its own.
+    if not any(each is logger for each in _loggers):
         # Another thread may append it too: then the first one counts.
         _loggers.append(logger)
-    number = _loggers.index(logger)
+    number = next(number for number, each in enumerate(_loggers) if each is logger)
     bridge.receive(_deliver)
     return ffi.addressof(lib, "zrt_log_sink"), pointer_to(number)
 
