@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import zrt
@@ -119,6 +120,19 @@ def test_wrong_arguments_raise_or_fall_back(ort: Any, capsys: Any, providers: An
         ort.InferenceSession(model(), None, providers, options, enable_fallback=False)
     assert ort.InferenceSession(model(), None, providers, options).get_providers() == [CPU]
     assert f"EP Error {message} when using {providers}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("providers", [["\ud800"], [(CPU, {"\ud800": 1})], [(CPU, {"a": "\ud800"})]])
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_texts_that_are_no_utf_8_raise(ort: Any, providers: Any) -> None:
+    with pytest.raises(TypeError):
+        ort.InferenceSession(model(), providers=providers)
+
+
+@needs_azure
+def test_names_are_reported_as_plain_texts(ort: Any) -> None:
+    session = ort.InferenceSession(model(), providers=[np.str_(AZURE), (np.str_(CPU), {})])
+    assert {type(name) for name in (*session.get_providers(), *session.get_provider_options())} == {str}
 
 
 def test_rivals_cannot_be_together(ort: Any) -> None:

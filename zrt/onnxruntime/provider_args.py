@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from zrt._native.library import library
 from zrt.environment import provider_libraries
 from zrt.errors import Error, ProviderError
-from zrt.onnxruntime import notices
+from zrt.onnxruntime import conversions, notices
 from zrt.onnxruntime.homes import words
 from zrt.providers import known
 from zrt.providers.base import available_providers, lacking
@@ -163,7 +163,9 @@ class Selection:
         for one, settings in self._own if isinstance(self._own, list) else ():
             self._options[one if isinstance(one, str) else one.provider] = settings
         self._plugins = _plugins()
-        for name, settings in zip(names, options, strict=True):
+        for given, settings in zip(names, options, strict=True):
+            name = conversions.string(given, "providers")
+            settings = conversions.texts(settings, f"the options of {name}")
             if name in _available() or name in self._plugins:
                 self._options[name] = settings if strict() else _effectual(name, settings)
             elif strict():
