@@ -133,3 +133,10 @@ class TestNotices:
         zrt.onnxruntime.SessionOptions()._to_zrt()
         zrt.onnxruntime.RunOptions()._to_zrt()
         assert notes.records == []
+
+
+@pytest.mark.parametrize(
+    "function", ["InferenceSession", "set_global_thread_pool_sizes", "get_ep_devices", "get_hardware_devices"]
+)
+def test_wrong_variable_raises_an_error_of_the_package(script, function) -> None:
+    assert script("wrong_variable.py", function).stdout == "Fail\n"

@@ -259,11 +259,13 @@ class OrtSyncStream(Wrapper):
         return int(self._wrapped.native_handle)
 
 
+@errors.translated(code=1)
 def get_ep_devices() -> list[OrtEpDevice]:
     """The devices that execution providers offer in this process."""
     return [OrtEpDevice._of(device) for device in listing.ep_devices()]
 
 
+@errors.translated(code=1)
 def get_hardware_devices() -> list[OrtHardwareDevice]:
     """The devices that ONNX Runtime found on this machine."""
     return [OrtHardwareDevice._of(device) for device in listing.hardware_devices()]

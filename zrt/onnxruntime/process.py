@@ -74,7 +74,9 @@ def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_thr
     inter = conversions.integer(inter_op_num_threads, "inter_op_num_threads")
     # ONNX Runtime treats a negative number as 0.
     threading = zrt.ThreadingOptions(intra_op_num_threads=max(intra, 0), inter_op_num_threads=max(inter, 0))
-    if not environment.create_with_pools(threading):
+    with errors.translated(code=1):
+        made = environment.create_with_pools(threading)
+    if not made:
         raise errors.failure(
             1,
             "Global thread pools have already been created, cannot replace them"
@@ -87,11 +89,15 @@ def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_thr
 
 def check_pools(use_per_session_threads: bool) -> None:
     """Raises `RuntimeError` for a session that has no threads, or threads beside those of the global pools."""
-    if use_per_session_threads and _pools_made:
-        raise RuntimeError(
-            "use_per_session_threads must be False: set_global_thread_pool_sizes has made pools for all sessions"
-        )
-    if not use_per_session_threads and environment.current().threading is None:
+    if use_per_session_threads:
+        if _pools_made:
+            raise RuntimeError(
+                "use_per_session_threads must be False: set_global_thread_pool_sizes has made pools for all sessions"
+            )
+        return
+    with errors.translated(code=1):
+        made = environment.current().threading is not None
+    if not made:
         raise RuntimeError(
             "use_per_session_threads is False, and there are no global thread pools: call "
             "set_global_thread_pool_sizes before the first session"
