@@ -38,7 +38,7 @@ def test_json_has_all_facts(zrt_json):
 def test_threads_and_the_limits_behind_them(zrt_json, zrt, monkeypatch):
     monkeypatch.setattr(cpu_limits, "affinity", lambda: 6)
     monkeypatch.setattr(cpu_limits, "quota", lambda: 2.5)
-    monkeypatch.setattr(cpu_limits, "_machine", lambda: 8)
+    monkeypatch.setattr(cpu_limits, "machine_cpus", lambda: 8)
     monkeypatch.setattr(cpu_limits, "_cores", lambda: 8)
     assert zrt_json("info")["threads"] == {"affinity": 6, "quota": 2.5, "cpus": 2, "session": 2}
     assert "2 in a session; affinity to 6 CPUs, a quota of 2.5 CPUs" in zrt("info")

@@ -80,7 +80,7 @@ class TestRules:
     @pytest.fixture(autouse=True)
     def forget(self) -> Iterator[None]:
         yield
-        for cached in (quota, cpu_limits._machine, cpu_limits._cores):
+        for cached in (quota, cpu_limits.machine_cpus, cpu_limits._cores):
             cached.cache_clear()
 
     @pytest.mark.parametrize(
@@ -103,16 +103,25 @@ class TestRules:
         ],
     )
     def test_threads(self, monkeypatch, machine, cores, mask, granted, cpus, threads):
-        monkeypatch.setattr(os, "cpu_count", lambda: machine)
+        # The count with musl.
+        monkeypatch.setattr(os, "cpu_count", lambda: mask)
         monkeypatch.setattr(cpu_limits, "affinity", lambda: mask)
+        files = {cpu_limits.ONLINE: f"0-{machine - 1}\n", cpu_limits.SMT: str(int(cores < machine))}
         with monkeypatch.context() as patch:
-            patch.setattr(cpu_limits, "_read", lambda path: str(int(cores < machine)))
-            cpu_limits._machine.cache_clear()
+            patch.setattr(cpu_limits, "_read", files.__getitem__)
+            cpu_limits.machine_cpus.cache_clear()
             cpu_limits._cores.cache_clear()
             cpu_limits._cores()
         monkeypatch.setattr(cpu_limits, "quota", lambda: granted)
         assert cpu_limits.cpus() == cpus
         assert cpu_limits.pool_threads() == threads
+
+    @pytest.mark.parametrize(("online", "cpus"), [("0\n", 1), ("0-3,8,10-11\n", 7), ("", 5), ("all\n", 5)])
+    def test_cpus_of_the_machine(self, monkeypatch, online, cpus):
+        monkeypatch.setattr(os, "cpu_count", lambda: 5)
+        monkeypatch.setattr(cpu_limits, "_read", lambda path: online)
+        cpu_limits.machine_cpus.cache_clear()
+        assert cpu_limits.machine_cpus() == cpus
 
 
 class TestSessions:

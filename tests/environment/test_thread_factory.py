@@ -359,6 +359,12 @@ class TestAffinities:
         with pytest.raises(ArgumentError, match=f"^intra_op_thread_affinities: .*{re.escape(words)}"):
             SessionOptions(intra_op_num_threads=threads, intra_op_thread_affinities=written).handle()
 
+    @pytest.mark.skipif(os.cpu_count() == 1, reason="this machine has one processor")
+    def test_processors_are_those_of_the_machine(self, monkeypatch):
+        # As with musl, in a mask of one CPU.
+        monkeypatch.setattr(os, "cpu_count", lambda: 1)
+        SessionOptions(intra_op_num_threads=2, intra_op_thread_affinities="2").handle()
+
     def test_ort_alone_refuses_bad_affinities_at_load(self):
         """Without zrt's check, ORT reports the mistake in words of its own, or not at all."""
         key = "session.intra_op_thread_affinities"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 import sys
@@ -13,7 +12,7 @@ import numpy as np
 
 from zrt._native.library import library
 from zrt.bench import caches
-from zrt.environment.cpu_limits import affinity
+from zrt.environment.cpu_limits import affinity, machine_cpus
 from zrt.loading import cache
 from zrt.version import __version__
 
@@ -55,7 +54,7 @@ def describe() -> Machine:
     return Machine(
         processor=processor(),
         architecture=platform.machine(),
-        cores=os.cpu_count() or 1,
+        cores=machine_cpus(),
         usable_cores=affinity(),
         cache_bytes=caches.last_level_size(),
         system=f"{platform.system()} {platform.release()}",

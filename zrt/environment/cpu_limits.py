@@ -7,6 +7,7 @@ from functools import cache
 
 CGROUPS = "/proc/self/cgroup"
 MOUNTS = "/sys/fs/cgroup"
+ONLINE = "/sys/devices/system/cpu/online"
 SMT = "/sys/devices/system/cpu/smt/active"
 
 
@@ -45,7 +46,7 @@ def pool_threads() -> int:
 
     ONNX Runtime makes a thread for each core of the machine and binds it to that core, whatever the process may use.
     """
-    usable, machine = cpus(), _machine()
+    usable, machine = cpus(), machine_cpus()
     if usable >= machine:
         return 0
     cores = _cores()
@@ -54,15 +55,20 @@ def pool_threads() -> int:
 
 
 @cache
-def _machine() -> int:
-    """The logical CPUs of the machine."""
-    return os.cpu_count() or 1
+def machine_cpus() -> int:
+    """The logical CPUs of the machine. With musl Python's own count is that of the process's mask."""
+    # Such as 0-3,5.
+    ranges = [part.split("-") for part in _read(ONLINE).split(",")]
+    try:
+        return sum(int(each[-1]) - int(each[0]) + 1 for each in ranges)
+    except ValueError:
+        return os.cpu_count() or 1
 
 
 @cache
 def _cores() -> int:
     """The cores of the machine: half of its logical CPUs where two of them share a core."""
-    return max(1, _machine() // 2) if _read(SMT).strip() == "1" else _machine()
+    return max(1, machine_cpus() // 2) if _read(SMT).strip() == "1" else machine_cpus()
 
 
 def _limits(folders: list[str], path: str) -> list[float]:

@@ -22,6 +22,7 @@ from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
 from zrt.environment.cpu_budget import pool_threads
+from zrt.environment.cpu_limits import machine_cpus
 from zrt.environment.pool_options import MOST_THREADS
 from zrt.errors import ArgumentError, OrtError
 
@@ -281,7 +282,7 @@ def require_affinities(value: str | None, subject: str, count: int) -> None:
             f"{subject}: {value!r} has {len(groups)} groups, and {count} threads take {count - 1}: the first "
             "thread is the caller's own"
         )
-    most = os.cpu_count() or 1
+    most = machine_cpus()
     for group in groups:
         match = re.fullmatch(_PROCESSORS, group, re.ASCII)
         if match is None:
