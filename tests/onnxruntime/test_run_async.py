@@ -151,6 +151,7 @@ class TestAsync:
         assert calls == [""]
 
     @ours
+    @pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")
     def test_strided_feeds_and_shapes_count_as_they_are_at_the_call(self, ort: Any, options: Any, endless: Any) -> None:
         loop = ort.InferenceSession(model(f"agraph {LOOP}"), options)
         session = ort.InferenceSession(model("agraph (float[n] x) => (float[n] y) { y = Neg(x) }"), options)

@@ -91,6 +91,7 @@ def test_exception_of_a_feed_is_raised(session: zrt.Session, way: int) -> None:
     works(session)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")
 @pytest.mark.parametrize("way", range(3))
 def test_feed_that_reshapes_another_array(session: zrt.Session, way: int) -> None:
     """The other array gets a new shape during the call: the run uses the arrays that were checked."""
