@@ -16,6 +16,7 @@ import pytest
 
 import zrt._native
 from tests.support import compiler
+from tests.support.libc import GLIBC
 from zrt._common.installation import install_line
 from zrt._native import ffi, lib, library
 
@@ -44,6 +45,7 @@ without_core = pytest.mark.skipif(
     bool(lib.zrt_library_builtin()), reason="this zrt has a core built in, which comes before these places"
 )
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the names are those of Linux's loader")
+glibc = pytest.mark.skipif(not GLIBC, reason="the words are those of glibc's loader")
 
 
 @pytest.fixture
@@ -195,7 +197,7 @@ class TestVariable:
     def test_file_that_is_no_library_raises(self, show: Any, tmp_path: Path) -> None:
         path = tmp_path / "text.so"
         path.write_text("not a library\n" * 100)
-        reason = "invalid ELF header." if sys.platform == "linux" else ""
+        reason = "invalid ELF header." if GLIBC else ""
         self.assert_refused(show, path, f"it cannot be loaded: {reason}")
 
     @pytest.mark.parametrize(
@@ -224,13 +226,13 @@ class TestVariable:
         path = compile_fake("fake.so")
         assert show(ZRT_ORT_LIBRARY="./fake.so")["path"] == str(path)
 
-    @linux
+    @glibc
     def test_loader_s_words_do_not_repeat_a_path_that_is_not_utf8(self, show: Any, tmp_path: Path) -> None:
         path = tmp_path / "\udcff.so"
         path.write_text("not a library\n" * 100)
         self.assert_refused(show, path, "it cannot be loaded: invalid ELF header.")
 
-    @linux
+    @glibc
     def test_system_loader_finds_a_bare_name(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         compile_fake("libown.so")
         shown = show(ZRT_ORT_LIBRARY="libown.so", LD_LIBRARY_PATH=tmp_path)
@@ -255,7 +257,7 @@ class TestDistribution:
         path = install(**options)
         assert show() == described(path, f"{options['name']} distribution 1.27.0", "1.27.0")
 
-    @linux
+    @glibc
     def test_error_lists_each_failure(self, install: Any, show: Any) -> None:
         path = install("onnxruntime-gpu", newest=20, version="1.20.0")
         missing = "cannot open shared object file: No such file or directory"

@@ -10,6 +10,7 @@ import pytest
 import zrt
 from tests.support import processes
 from tests.support.compiler import shared_library
+from tests.support.libc import GLIBC
 from zrt.environment import cpu_budget, cpu_limits
 from zrt.errors import ArgumentError, DTypeError
 
@@ -66,7 +67,7 @@ def test_step_of_a_new_process(script, step, monkeypatch):
     assert script("cpu_budget.py", 1, step).stderr == ""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="preloads a library for glibc")
+@pytest.mark.skipif(not GLIBC, reason="preloads a library for glibc")
 def test_run_that_waits_without_a_thread_raises(tmp_path, script, monkeypatch):
     source = (Path(__file__).parent / "scripts" / "starved.c").read_text()
     monkeypatch.setenv("LD_PRELOAD", str(shared_library(tmp_path / "starved.so", source, "-ldl")))

@@ -13,9 +13,10 @@ import pytest
 
 import zrt
 from tests.support.compiler import cut_library, shared_library
+from tests.support.libc import GLIBC
 from zrt.environment import cuda_parts
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="CUDA is on Linux")
+pytestmark = pytest.mark.skipif(not GLIBC, reason="CUDA is on Linux with glibc")
 
 DRIVER = """
 int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}

@@ -4,7 +4,6 @@ import _thread
 import gc
 import os
 import re
-import sys
 import threading
 import weakref
 from pathlib import Path
@@ -14,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.compiler import shared_library
+from tests.support.libc import GLIBC
 from tests.support.threads import (
     MODEL,
     Factory,
@@ -372,7 +372,7 @@ class TestAffinities:
             Session(MODEL, SessionOptions(intra_op_num_threads=2, config_entries={key: "a"}))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="preloads a library for glibc")
+@pytest.mark.skipif(not GLIBC, reason="preloads a library for glibc")
 def test_load_without_threads_or_memory_raises(tmp_path, script, monkeypatch):
     source = (Path(__file__).parent / "scripts" / "starved.c").read_text()
     monkeypatch.setenv("LD_PRELOAD", str(shared_library(tmp_path / "starved.so", source, "-ldl")))

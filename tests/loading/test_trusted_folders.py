@@ -1,5 +1,6 @@
 """`SessionOptions.trusted_folders`: weights of a model that lie in other folders than the model."""
 
+import errno
 import json
 import os
 import re
@@ -254,7 +255,8 @@ class TestAttacks:
         ({"location": "w\0/etc/hostname"}, None), ({"location": "a\nb"}, r"a\\nb.*No such file"),
         ({"location": ""}, "Is a directory"), ({"location": "w/"}, "Not a directory"),
         ({"location": "./" * 5000 + "w"}, "too long"), ({"location": "../store/pipe"}, "Not a regular file"),
-        ({"location": "/dev/zero"}, "outside the model's folder"), ({"location": "../store/loop"}, "Too many levels"),
+        ({"location": "/dev/zero"}, "outside the model's folder"),
+        ({"location": "../store/loop"}, os.strerror(errno.ELOOP)),
         ({"location": "../store/empty"}, "ends 16384 bytes too soon"),
     ])  # fmt: skip
     def test_by_a_model(self, save, store, entries, says):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 import zrt
 from tests.support import ort
+from tests.support.libc import TRACE_CLOCKS
 from zrt.errors import FileError, TraceError, UnsupportedError
 from zrt.session.profile import own_times
 
@@ -112,14 +112,12 @@ class TestTraces:
     """Traces that ONNX Runtime writes to a given path."""
 
     def test_trace_of_a_session(self, build, tmp_path):
-        # Libraries for musl have either clock.
-        clocks = [time.time_ns] if platform.libc_ver()[0] == "glibc" else [time.time_ns, time.monotonic_ns]
-        before = [clock() for clock in clocks]
+        before = [clock() for clock in TRACE_CLOCKS]
         options = zrt.SessionOptions(profile_file_prefix=tmp_path / "whole", log_severity_level="FATAL")
         session = zrt.Session(build(RELUS), options)
         if sys.platform == "linux":
             started = session.profiling_start_ns
-            assert any(begin <= started <= clock() for begin, clock in zip(before, clocks, strict=True))
+            assert any(begin <= started <= clock() for begin, clock in zip(before, TRACE_CLOCKS, strict=True))
         session.run([X])
         with pytest.raises(UnsupportedError, match="end_profiling"):
             session.profile([X], runs=1, warmup=0)
