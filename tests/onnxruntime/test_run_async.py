@@ -161,11 +161,14 @@ class TestAsync:
         for _ in range(async_runs._MOST_WORKERS):
             loop.run_async(None, endless, lambda *_: None, None, stop)
         strided, reshaped = np.ones(6, np.float32), np.ones(3, np.float32)
-        for feed in (strided[::2], reshaped):
-            session.run_async(None, {"x": feed}, lambda results, _, error: ended.put((lists(results), error)), None)
-        strided[:] = 9
-        reshaped.shape = 3, 1
-        stop.terminate = True
+        try:
+            for feed in (strided[::2], reshaped):
+                session.run_async(None, {"x": feed}, lambda results, _, error: ended.put((lists(results), error)), None)
+            strided[:] = 9
+            reshaped.shape = 3, 1
+        finally:
+            # No later test of the process would find a thread.
+            stop.terminate = True
         assert [ended.get(timeout=30) for _ in range(2)] == [([[-1] * 3], "")] * 2
 
     @ours
